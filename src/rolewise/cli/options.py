@@ -1,0 +1,22 @@
+"""Options that every subcommand shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rolewise.config import Config, load
+
+ConfigFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--configfile", help="Merged over config.yaml, as Snakemake does; repeatable."),
+]
+Seed = Annotated[int, typer.Option(help="Seed of the run.")]
+CellName = Annotated[str, typer.Argument(help="Cell, e.g. `Voting-IP-0.3M-Math`.")]
+
+
+def read_config(files: list[Path] | None) -> Config:
+    """config.yaml of the current folder with `files` merged over it."""
+    return load(["config.yaml", *(files or [])])

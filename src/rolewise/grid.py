@@ -1,0 +1,125 @@
+"""Cells of the study: their names, their enumeration and the settings that apply to each. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rolewise.errors import RolewiseError
+
+if TYPE_CHECKING:
+    from rolewise.config import Config, Match
+
+SINGLE = "Single"
+BASE, SINGLE_AGENT, ISOLATED, SHARED = "Base", "SA", "IP", "SP"
+TASKS = ("Math", "Code")
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One training (or, for policy `Base`, one untrained evaluation) of a workflow.
+
+    `variant` names an intervention of `grid.variants`; it is empty for the study's own cells.
+    """
+
+    workflow: str
+    policy: str
+    scale: str
+    task: str
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """The paper's spelling: `Voting-IP-1.7B-Math`, `SA-RL-1.7B-Math`, `Voting-Base-1.7B-Math`."""
+        if self.policy == SINGLE_AGENT:
+            stem = f"SA-RL-{self.scale}-{self.task}"
+        else:
+            stem = f"{self.workflow}-{self.policy}-{self.scale}-{self.task}"
+        return f"{stem}~{self.variant}" if self.variant else stem
+
+    @property
+    def trained(self) -> bool:
+        """Whether the cell has a training run behind it."""
+        return self.policy != BASE
+
+    @property
+    def base(self) -> Cell:
+        """The untrained evaluation that this cell is compared with."""
+        return Cell(self.workflow, BASE, self.scale, self.task, self.variant)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def matches(cell: Cell, match: Match) -> bool:
+    """Whether every field that `match` names holds the cell's value (a list means any of them)."""
+    wanted = match.model_dump(exclude_none=True)
+    return all(getattr(cell, field) in values for field, values in wanted.items())
+
+
+def trained_cells(config: Config) -> list[Cell]:
+    """Every cell that is trained, study first, then variants; excluded cells left out."""
+    grid = config.grid
+    cells = [
+        Cell(workflow, policy, scale, task)
+        for workflow, policy, scale, task in itertools.product(
+            grid.workflows, grid.policies, grid.scales, grid.tasks
+        )
+    ]
+    if grid.single_agent:
+        cells += [
+            Cell(SINGLE, SINGLE_AGENT, scale, task)
+            for scale, task in itertools.product(grid.scales, grid.tasks)
+        ]
+    cells = [cell for cell in cells if not any(matches(cell, m) for m in grid.exclude)]
+    plain = cells if grid.main else []
+    variants = [
+        Cell(cell.workflow, cell.policy, cell.scale, cell.task, variant.name)
+        for variant in grid.variants
+        for cell in cells
+        if matches(cell, variant.match)
+    ]
+    return plain + variants
+
+
+def base_cells(config: Config) -> list[Cell]:
+    """Untrained evaluations: one for every workflow, scale, task and variant that is trained.
+
+    A variant that changes nothing the base model sees shares the plain base cell.
+    """
+    return sorted({base_of(config, cell) for cell in trained_cells(config)})
+
+
+def base_of(config: Config, cell: Cell) -> Cell:
+    """The base cell of `cell`; plain unless its variant changes rollouts (workflow, prompts, caps)."""
+    variant = next((v for v in config.grid.variants if v.name == cell.variant), None)
+    rollout_keys = ("workflow.", "caps.", "sampling.", "tasks.", "prompts", "reward.")
+    if variant and any(key.startswith(rollout_keys) for key in variant.set):
+        return cell.base
+    return Cell(cell.workflow, BASE, cell.scale, cell.task)
+
+
+def seeds_of(config: Config, cell: Cell) -> list[int]:
+    """Seeds of a cell: the variant's own list if it has one, else the study's.
+
+    A base cell needs one evaluation per seed only when sampling depends on the seed, which it does.
+    """
+    named = {v.name: v.seeds for v in config.grid.variants if v.seeds is not None}
+    if cell.trained:
+        return named.get(cell.variant, config.seeds)
+    users = [c for c in trained_cells(config) if base_of(config, c) == cell]
+    return sorted({s for c in users for s in named.get(c.variant, config.seeds)})
+
+
+def parse_cell(config: Config, name: str) -> Cell:
+    """The cell called `name`; an unknown name is an error that suggests the nearest one."""
+    known = {cell.name: cell for cell in trained_cells(config) + base_cells(config)}
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0)
+    raise RolewiseError(
+        f"unknown cell '{name}'; did you mean '{near[0] if near else ''}'? "
+        "`rolewise grid` lists all cells"
+    )

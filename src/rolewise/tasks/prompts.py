@@ -1,0 +1,45 @@
+"""Prompt templates: text files under workflow/prompts/<set>/<task>/, filled in by jinja2."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from rolewise.errors import ConfigError
+
+ROOT = Path("workflow/prompts")
+
+
+class Prompts:
+    """The templates of one prompt set and task; an undefined variable is an error."""
+
+    def __init__(self, name: str, task: str, root: Path = ROOT):
+        self.folder = root / name / task
+        if not self.folder.is_dir():
+            known = ", ".join(sorted(p.name for p in root.glob("*"))) or "none"
+            raise ConfigError([f"prompts: no folder {self.folder} (prompt sets: {known})"])
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(self.folder),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            autoescape=False,
+        )
+
+    def render(self, template: str, **variables: Any) -> str:
+        """The prompt of `template`, stripped of surrounding blank space."""
+        try:
+            return self._environment.get_template(f"{template}.j2").render(**variables).strip()
+        except jinja2.TemplateError as error:
+            raise ConfigError([f"prompt {self.folder / template}.j2: {error}"]) from error
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the names and contents of all templates (first 12 hex digits)."""
+        total = hashlib.sha256()
+        for path in sorted(self.folder.glob("*.j2")):
+            total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        return total.hexdigest()[:12]
