@@ -8,8 +8,10 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 EVALUATIONS = {
     "step": "training step of the checkpoint (0 = untrained)",
@@ -155,6 +157,11 @@ def write_bytes(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def write_parquet(path: Path, frame: pd.DataFrame, columns: dict[str, str]) -> None:
