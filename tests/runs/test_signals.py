@@ -34,9 +34,9 @@ def test_a_signal_delivered_twice_at_once_is_one_request():
 
 
 def test_wall_limit_has_its_own_exit_code():
-    with stop_requested(max_wall=0) as stop:
-        with pytest.raises(Interrupted, match="wall limit of 0 s reached") as error:
-            stop.check("step 7 is saved")
+    limit = pytest.raises(Interrupted, match="wall limit of 0 s reached")
+    with limit as error, stop_requested(max_wall=0) as stop:
+        stop.check("step 7 is saved")
     assert error.value.exit_code == 75
     with stop_requested(max_wall=1e6) as stop:
         assert not stop()

@@ -203,9 +203,10 @@ class StateDir:
         _remove(rubbish)
 
     def _sweep(self) -> None:
-        for pattern in (".tmp-*", ".old-*"):
-            for leftover in self.path.glob(pattern):
-                shutil.rmtree(leftover, ignore_errors=True)
+        for leftover in [*self.path.glob(".tmp-*"), *self.path.glob(".old-*")]:
+            shutil.rmtree(leftover, ignore_errors=True)
+        for leftover in self.path.glob(".*.tmp"):
+            leftover.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _writing(self, action: str) -> Iterator[None]:
