@@ -1,0 +1,110 @@
+"""The linear layers that training differentiates: frozen weight plus adapter, gradients kept flat.
+
+Only the adapter and the activations need gradients, so the backward pass is written out: it adds the
+adapter's gradient straight into a flat accumulator, which the caller changes from role to role. That
+is how every role's gradient is known at no extra backward pass.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from rolewise.policy.adapters import Adapter, Site
+from rolewise.policy.backbone import Backbone
+
+
+class AdapterLinear:
+    """`linear(layer, group, x)` of a backbone under one adapter.
+
+    In fp32 the adapter is merged into the weight once per version, so that a forward pass costs what
+    the base model costs and equals the sampler's. In lower precision the factors stay apart, because
+    merging would round a small update away.
+    """
+
+    def __init__(self, backbone: Backbone, adapter: Adapter):
+        self.backbone, self.adapter = backbone, adapter
+        self.gradient: Tensor | None = None
+        self._merge = backbone.dtype == torch.float32
+        self._version = -1
+        self._weights: dict[tuple[int, str], Tensor] = {}
+        # Autograd runs a node only if an input asks for a gradient; the embedding does not.
+        self._anchor = torch.zeros((), requires_grad=True, device=backbone.device)
+
+    def refresh(self) -> None:
+        """Bring the merged weights up to the adapter's version."""
+        if self._version != self.adapter.version:
+            self._weights = (
+                self.adapter.merged(self.backbone)
+                if self._merge
+                else {k: self.backbone.layers[k[0]].linear[k[1]] for k in self.adapter.sites}
+            )
+            self._version = self.adapter.version
+
+    def __call__(self, layer: int, group: str, x: Tensor) -> Tensor:
+        """Apply one linear group to `x_N*`."""
+        self.refresh()
+        if torch.is_grad_enabled():
+            return _Linear.apply(x, self._anchor, self, layer, group)
+        return _forward(self, layer, group, x)
+
+
+def _forward(linear: AdapterLinear, layer: int, group: str, x: Tensor) -> Tensor:
+    y = torch.nn.functional.linear(x, linear._weights[layer, group])
+    if linear._merge:
+        return y
+    a, bs = _factors(linear, layer, group)
+    low = x @ a.T
+    parts = [part @ b.T for part, b in zip(low.split(linear.adapter.rank, dim=-1), bs, strict=True)]
+    return y + torch.cat(parts, dim=-1) * linear.adapter.scale
+
+
+def _factors(linear: AdapterLinear, layer: int, group: str) -> tuple[Tensor, list[Tensor]]:
+    adapter = linear.adapter
+    a, bs = adapter.factors(adapter.theta, adapter.sites[layer, group])
+    dtype = linear.backbone.dtype
+    return a.to(dtype), [b.to(dtype) for b in bs]
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, anchor, linear, layer, group):
+        ctx.save_for_backward(x)
+        ctx.linear, ctx.key = linear, (layer, group)
+        return _forward(linear, layer, group, x)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (x,) = ctx.saved_tensors
+        linear, (layer, group) = ctx.linear, ctx.key
+        adapter = linear.adapter
+        site: Site = adapter.sites[layer, group]
+        a, bs = _factors(linear, layer, group)
+        low = x @ a.T
+        grad_low = []
+        grad_a, grad_bs = adapter.factors(linear.gradient, site)
+        outputs = [shape[0] for shape in site.b_shapes]
+        for b, grad_b, y_part, low_part in zip(
+            bs,
+            grad_bs,
+            grad_y.split(outputs, dim=-1),
+            low.split(adapter.rank, dim=-1),
+            strict=True,
+        ):
+            _add_product(grad_b, y_part.T, low_part, adapter.scale)
+            grad_low.append(y_part @ b)
+        grad_low = torch.cat(grad_low, dim=-1) if len(grad_low) > 1 else grad_low[0]
+        _add_product(grad_a, grad_low.T, x, adapter.scale)
+        grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_x = grad_y @ linear._weights[layer, group]
+            if not linear._merge:
+                grad_x = grad_x + (grad_low @ a) * adapter.scale
+        return grad_x, None, None, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor, scale: float) -> None:
+    if left.dtype == total.dtype:
+        total.addmm_(left, right, alpha=scale)
+    else:
+        total.add_(left @ right, alpha=scale)
