@@ -1,0 +1,89 @@
+"""Procedural arithmetic: one operation on two small numbers, in several wordings.
+
+`meta` of a problem holds what warm-started models learn from: `solution`, and `mistakes` from the
+most to the least frequent.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rolewise.config import Section
+from rolewise.tasks.generators.draw import draw, read_options
+from rolewise.tasks.problem import Problem
+
+Operand = Annotated[int, Field(ge=2, le=999)]
+
+
+class Options(Section):
+    """Largest operands; a product stays within the times table of `largest_factor`."""
+
+    largest_term: Operand = 15
+    largest_factor: Operand = 9
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation: its value, its near misses and the wordings of a question about it."""
+
+    value: Callable[[int, int], int]
+    mistakes: Callable[[int, int], tuple[int, ...]]
+    wordings: tuple[str, ...]
+
+
+OPERATIONS = {
+    "add": Operation(
+        lambda a, b: a + b,
+        lambda a, b: (a + b + 1, a + b - 1, abs(a - b)),
+        ("{a}+{b}", "{a} plus {b}", "sum of {a} and {b}", "add {a} to {b}", "{a} more than {b}"),
+    ),
+    "subtract": Operation(
+        lambda a, b: a - b,
+        lambda a, b: (a - b + 1, a - b - 1, a + b),
+        ("{a}-{b}", "{a} minus {b}", "take {b} from {a}", "{b} less than {a}", "{a} without {b}"),
+    ),
+    "multiply": Operation(
+        lambda a, b: a * b,
+        lambda a, b: (a * b + 1, a * b - 1, a + b),
+        ("{a}*{b}", "{a} times {b}", "product of {a} and {b}", "{a} groups of {b}", "{a} by {b}"),
+    ),
+}
+
+
+def generate(
+    count_train: int, count_validation: int, seed: int, options: dict[str, Any]
+) -> tuple[list[Problem], list[Problem]]:
+    """Disjoint training and validation problems; a ConfigError when there are not enough."""
+    own = read_options(Options, options, "arithmetic")
+    return draw(list(_problems(own)), count_train, count_validation, random.Random(seed))
+
+
+def _problems(options: Options) -> Iterator[Problem]:
+    terms = range(1, options.largest_term + 1)
+    factors = range(2, options.largest_factor + 1)
+    operands = {
+        "add": [(a, b) for a in terms for b in terms],
+        "subtract": [(a, b) for a in range(2, options.largest_term + 6) for b in terms if b < a],
+        "multiply": [(a, b) for a in factors for b in factors],
+    }
+    for name, operation in OPERATIONS.items():
+        for a, b in operands[name]:
+            answer = operation.value(a, b)
+            mistakes = [m for m in operation.mistakes(a, b) if m != answer and m >= 0]
+            for wording in operation.wordings:
+                yield Problem(
+                    id="",
+                    task="Math",
+                    prompt=wording.format(a=a, b=b),
+                    answer=str(answer),
+                    meta={
+                        "operation": name,
+                        "solution": str(answer),
+                        "mistakes": [str(m) for m in dict.fromkeys(mistakes)],
+                    },
+                )
