@@ -1,0 +1,231 @@
+"""Intervals, tests and corrections; every comparison is made on the same problems.
+
+Array suffixes: `_P` problems, `_K` independent columns, `_R` bootstrap resamples.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from rolewise.errors import RolewiseError
+
+RESAMPLES = 2000
+LEVEL = 0.95
+FEWEST_SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval (None: there is none) and the problems behind it."""
+
+    value: float | None
+    lo: float | None
+    hi: float | None
+    n: int
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether there is an interval and 0 lies outside it."""
+        return self.lo is not None and self.hi is not None and (self.lo > 0 or self.hi < 0)
+
+
+NOTHING = Interval(None, None, None, 0)
+
+
+@functools.lru_cache(maxsize=8)
+def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """How often each of `n` problems is drawn in each resample, (resamples, n); equal for equal arguments."""
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
+    counts.setflags(write=False)
+    return counts
+
+
+def percentile_interval(estimates_RK: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends from bootstrap estimates of `n` problems; undefined (NaN) ones are left out.
+
+    Expanded percentile interval (Hesterberg 2015): the percentile interval is too narrow by
+    sqrt((n-1)/n) and by using normal instead of t quantiles; both are undone on the probability scale.
+    """
+    if n < 2:
+        shape = np.shape(estimates_RK)[1:]
+        return np.full(shape, np.nan), np.full(shape, np.nan)
+    tail = stats.norm.cdf(stats.t.ppf((1 - LEVEL) / 2, n - 1) * np.sqrt(n / (n - 1)))
+    lo, hi = np.nanquantile(estimates_RK, [tail, 1 - tail], axis=0)
+    return lo, hi
+
+
+def bootstrap_means(
+    values_PK: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means of the columns with their 95 % intervals over problems, three arrays of length K.
+
+    A constant column has no spread to resample. If it is 0 or 1, as a rate never or always seen, the
+    end that the bootstrap cannot find is the Wilson bound z^2 / (n + z^2) away.
+    """
+    values_PK = np.asarray(values_PK, dtype=float)
+    n = len(values_PK)
+    means_K = values_PK.mean(axis=0)
+    lo_K, hi_K = percentile_interval(resample_counts(n, resamples, seed) @ values_PK / n, n)
+    constant_K = (values_PK == values_PK[0]).all(axis=0)
+    lo_K = np.where(constant_K, means_K - (means_K == 1) * _unseen(n), lo_K)
+    hi_K = np.where(constant_K, means_K + (means_K == 0) * _unseen(n), hi_K)
+    return means_K, lo_K, hi_K
+
+
+def _unseen(n: int) -> float:
+    z2 = stats.norm.ppf((1 + LEVEL) / 2) ** 2
+    return float(z2 / (n + z2))
+
+
+def mean_interval(values_P: np.ndarray, resamples: int = RESAMPLES) -> Interval:
+    """The mean over problems with its bootstrap interval; no problems give an empty interval."""
+    values_P = np.asarray(values_P, dtype=float)
+    if not len(values_P):
+        return NOTHING
+    mean, lo, hi = bootstrap_means(values_P[:, None], resamples)
+    return _interval(mean[0], lo[0], hi[0], len(values_P))
+
+
+def paired_interval(a_P: np.ndarray, b_P: np.ndarray, resamples: int = RESAMPLES) -> Interval:
+    """mean(a) - mean(b) over the same problems in the same order, problems resampled as pairs.
+
+    When no pair differs the interval is the Wilson bound of a difference never seen, both ways.
+    """
+    a_P, b_P = np.asarray(a_P, dtype=float), np.asarray(b_P, dtype=float)
+    if a_P.shape != b_P.shape:
+        raise RolewiseError(f"paired comparison of {len(a_P)} with {len(b_P)} problems")
+    difference_P = a_P - b_P
+    if len(difference_P) and not difference_P.any():
+        reach = _unseen(len(difference_P))
+        return Interval(0.0, -reach, reach, len(difference_P))
+    return mean_interval(difference_P, resamples)
+
+
+def function_interval(
+    columns_PK: np.ndarray,
+    function: Callable[[np.ndarray], np.ndarray],
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """A function of column means with its bootstrap interval over problems.
+
+    `function` maps means (..., K) to (...), NaN where undefined. An undefined estimate has no
+    interval; n counts the problems.
+    """
+    columns_PK = np.asarray(columns_PK, dtype=float)
+    n = len(columns_PK)
+    if n == 0:
+        return NOTHING
+    value = float(function(columns_PK.mean(axis=0)))
+    if np.isnan(value):
+        return Interval(None, None, None, n)
+    estimates_R = function(resample_counts(n, resamples) @ columns_PK / n)
+    lo, hi = percentile_interval(np.asarray(estimates_R)[:, None], n)
+    return _interval(value, lo[0], hi[0], n)
+
+
+def ratio(means: np.ndarray) -> np.ndarray:
+    """First column over second, NaN where the second is 0; for `function_interval`."""
+    means = np.asarray(means, dtype=float)
+    top, bottom = means[..., 0], means[..., 1]
+    return np.divide(top, bottom, out=np.full(np.shape(top), np.nan), where=bottom != 0)
+
+
+def ratio_interval(
+    numerator_P: np.ndarray, denominator_P: np.ndarray, resamples: int = RESAMPLES
+) -> Interval:
+    """sum(numerator) / sum(denominator) with problems resampled; n counts problems that contribute."""
+    columns_PK = np.column_stack([numerator_P, denominator_P]).astype(float)
+    columns_PK = columns_PK[columns_PK[:, 1] != 0]
+    same = len(columns_PK) and (columns_PK[:, 0] == columns_PK[0, 0]).all()
+    if same and (columns_PK[:, 1] == 1).all():
+        return mean_interval(columns_PK[:, 0], resamples)
+    return function_interval(columns_PK, ratio, resamples)
+
+
+def _interval(value: float, lo: float, hi: float, n: int) -> Interval:
+    if n < 2 or np.isnan(lo):
+        return Interval(float(value), None, None, n)
+    return Interval(float(value), float(lo), float(hi), n)
+
+
+def seed_interval(differences: np.ndarray) -> Interval | None:
+    """Mean paired difference over seeds with its t interval; None (not decidable) below three seeds.
+
+    A bootstrap of so few clusters has no coverage, hence Student's t on the seeds' differences.
+    """
+    differences = np.asarray(differences, dtype=float)
+    n = len(differences)
+    if n < FEWEST_SEEDS:
+        return None
+    reach = stats.t.ppf((1 + LEVEL) / 2, n - 1) * differences.std(ddof=1) / np.sqrt(n)
+    mean = float(differences.mean())
+    return Interval(mean, float(mean - reach), float(mean + reach), n)
+
+
+def paired_p(a_P: np.ndarray, b_P: np.ndarray) -> float:
+    """Two-sided p-value of equal means on the same problems.
+
+    Exact McNemar (sign test on discordant pairs) for outcomes of one sample, else the paired t test;
+    1 when no pair differs.
+    """
+    difference_P = np.asarray(a_P, dtype=float) - np.asarray(b_P, dtype=float)
+    if not difference_P.any():
+        return 1.0
+    if np.isin(difference_P, (-1, 0, 1)).all():
+        wins, losses = int((difference_P > 0).sum()), int((difference_P < 0).sum())
+        return float(stats.binomtest(wins, wins + losses).pvalue)
+    if (difference_P == difference_P[0]).all():
+        return 0.0
+    return float(stats.ttest_1samp(difference_P, 0).pvalue)
+
+
+def sign_p(wins: int, losses: int) -> float:
+    """Two-sided sign test: p-value of `wins` against `losses` under even odds; 1 without any."""
+    return float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+
+
+def share_interval(successes: int, n: int) -> Interval:
+    """A share of `n` independent units with its Wilson interval."""
+    if n == 0:
+        return NOTHING
+    found = stats.binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
+    return Interval(successes / n, float(found.low), float(found.high), n)
+
+
+def pass_at_k(correct_P: np.ndarray, samples_P: np.ndarray, k: int) -> np.ndarray:
+    """Unbiased pass@k per problem, 1 - C(n-c, k) / C(n, k), from c correct of n samples (Chen 2021).
+
+    k above the samples of a problem is an error: it cannot be estimated.
+    """
+    correct_P, samples_P = np.asarray(correct_P), np.asarray(samples_P)
+    if k < 1 or (samples_P < k).any():
+        raise RolewiseError(
+            f"pass@{k} needs at least {max(k, 1)} samples of every problem, found "
+            f"{min(samples_P.tolist(), default=0)}; raise evaluation.samples"
+        )
+    return 1 - special.comb(samples_P - correct_P, k) / special.comb(samples_P, k)
+
+
+def minimum_detectable_effect(
+    standard_deviation: float, n: int, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """Smallest mean difference found with `power` at two-sided `alpha` over `n` problems (normal)."""
+    z = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power)
+    return float(z * standard_deviation / np.sqrt(n))
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """Holm's adjusted p-values (family-wise error), in the order given."""
+    p_values = np.asarray(p_values, dtype=float)
+    order = np.argsort(p_values, kind="stable")
+    m = len(p_values)
+    adjusted = np.maximum.accumulate(p_values[order] * (m - np.arange(m)))
+    result = np.empty(m)
+    result[order] = np.minimum(adjusted, 1)
+    return result
