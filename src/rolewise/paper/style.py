@@ -1,0 +1,124 @@
+"""One palette, one set of markers and one page for every figure.
+
+Colours are those of Okabe and Ito, told apart with every common colour blindness; each also has its
+own marker, line or hatch, so that a grey print still reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import matplotlib.style
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from rolewise.grid import BASE, ISOLATED, SHARED, SINGLE, SINGLE_AGENT
+
+PAGE, COLUMN = 6.75, 3.3
+
+BLACK, GREY, LIGHT = "#222222", "#8a8a8a", "#d9d9d9"
+ORANGE, SKY, GREEN, YELLOW = "#e69f00", "#56b4e9", "#009e73", "#f0e442"
+BLUE, VERMILION, PURPLE = "#0072b2", "#d55e00", "#cc79a7"
+
+POLICY_COLOUR = {BASE: GREY, SINGLE_AGENT: BLACK, SHARED: BLUE, ISOLATED: VERMILION}
+POLICY_MARKER = {BASE: "x", SINGLE_AGENT: "D", SHARED: "s", ISOLATED: "o"}
+POLICY_LINE = {BASE: ":", SINGLE_AGENT: "-.", SHARED: "--", ISOLATED: "-"}
+POLICY_LABEL = {BASE: "base", SINGLE_AGENT: "SA-RL", SHARED: "SP", ISOLATED: "IP"}
+
+WORKFLOW_MARKER = {SINGLE: "D", "Eval-Opt": "o", "Voting": "s", "Orch-Workers": "^"}
+SPARE_MARKERS = ("v", "P", "X", "h")
+
+TASK_COLOUR = {"Math": GREEN, "Code": PURPLE}
+SPARE_COLOURS = (SKY, ORANGE, YELLOW)
+
+ROLE_COLOURS = (ORANGE, GREEN, PURPLE, SKY, YELLOW)
+ROLE_LINES = ("-", "--", "-.", ":")
+ROLE_MARKERS = ("o", "s", "^", "D", "v")
+
+GAP = {"facecolor": "white", "edgecolor": "0.75", "hatch": "/////", "linewidth": 0}
+
+
+def styled() -> AbstractContextManager[None]:
+    """The project's style; draw and save inside it."""
+    return matplotlib.style.context(Path(__file__).with_name("rolewise.mplstyle"))
+
+
+def marker_of(workflow: str, workflows: Sequence[str]) -> str:
+    """The marker of a workflow; one of your own takes a spare one by its place in `workflows`."""
+    own = [name for name in workflows if name not in WORKFLOW_MARKER]
+    return (
+        WORKFLOW_MARKER.get(workflow) or SPARE_MARKERS[own.index(workflow) % len(SPARE_MARKERS)]
+    )
+
+
+def task_colour(task: str, tasks: Sequence[str]) -> str:
+    """The fill colour of a task; one of your own takes a spare one by its place in `tasks`."""
+    own = [name for name in tasks if name not in TASK_COLOUR]
+    return TASK_COLOUR.get(task) or SPARE_COLOURS[own.index(task) % len(SPARE_COLOURS)]
+
+
+def role_style(index: int) -> dict[str, str]:
+    """Colour, line and marker of the `index`-th role of a workflow."""
+    return {
+        "color": ROLE_COLOURS[index % len(ROLE_COLOURS)],
+        "linestyle": ROLE_LINES[index % len(ROLE_LINES)],
+        "marker": ROLE_MARKERS[index % len(ROLE_MARKERS)],
+    }
+
+
+def policy_style(policy: str) -> dict[str, str]:
+    """Colour, line and marker of a policy."""
+    return {
+        "color": POLICY_COLOUR[policy],
+        "linestyle": POLICY_LINE[policy],
+        "marker": POLICY_MARKER[policy],
+    }
+
+
+def policy_handles(policies: Sequence[str]) -> list[Line2D]:
+    """Legend entries of `policies`."""
+    return [
+        Line2D([], [], label=POLICY_LABEL[policy], **policy_style(policy)) for policy in policies
+    ]
+
+
+def points(
+    axes: Axes, place: Sequence[float], rows: pd.DataFrame, *, horizontal: bool = False, **look: str
+) -> None:
+    """Values at `place` with their intervals; rows have value, lo and hi, gaps are left out."""
+    known = rows.value.notna().to_numpy()
+    at, rows = np.asarray(place)[known], rows[known]
+    spread = np.stack([rows.value - rows.lo, rows.hi - rows.value]).clip(min=0)
+    spread = np.nan_to_num(spread)
+    options = {"elinewidth": 0.9, "markeredgewidth": 0.6} | look
+    if horizontal:
+        axes.errorbar(rows.value, at, xerr=spread, **options)
+    else:
+        axes.errorbar(at, rows.value, yerr=spread, **options)
+
+
+def page(height: float, width: float = PAGE) -> Figure:
+    """An empty figure of print size, in inches."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def say_missing(axes: Axes, text: str = "not available") -> None:
+    """Hatch an empty panel and say why it is empty."""
+    axes.patch.set(hatch="////", facecolor="white", edgecolor="0.85")
+    axes.grid(False)
+    axes.set(xticks=[], yticks=[])
+    axes.text(
+        0.5,
+        0.5,
+        text,
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color="0.35",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+    )
