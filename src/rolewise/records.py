@@ -50,11 +50,15 @@ TRAJECTORIES = {
     "parsed": "value parsed from the role's output (verdict, selection, strategies), as text",
     "fallback": "whether parsing failed and the documented fallback was used",
     "answer": "the role's own answer, if it gave one",
+    "answer_key": "equal for equal answers (Math: without blanks; Code: digest of test outputs)",
     "role_correct": "whether the role's own output is right (null: the role gives none)",
     "graded": "whether this call's output was the one graded for the episode",
     "correct": "whether the episode solved the problem",
     "reward": "outcome reward of the episode",
 }
+
+REGRADED = ("checkpoint", "answer", "answer_key", "role_correct")
+CALLS = {name: text for name, text in TRAJECTORIES.items() if name not in REGRADED}
 
 METRICS = {
     "step": "training step, from 1",
