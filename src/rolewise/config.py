@@ -81,6 +81,9 @@ class EmbeddedModel(Section):
     warm_start_steps: Count = Field(description="optimiser steps on noisy transcripts")
     warm_start_batch: Count = Field(description="transcripts per warm-start step")
     warm_start_lr: Positive = Field(description="peak learning rate of the warm start")
+    noise: dict[str, float] = Field(
+        {}, description="how the transcripts' player errs, where not as rolewise.models.player says"
+    )
 
 
 class HubModel(Section):
@@ -236,7 +239,7 @@ class Update(Section):
 class Damping(Section):
     """Coherence damping: a role's update is scaled by 1 - strength * max(0, cos(g, ema))."""
 
-    strength: Fraction = 0.0
+    strength: Annotated[float, Field(ge=0, le=0.9)] = Field(0.0, description="0 = off")
     window: Count = 64
 
 
