@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rolewise.analysis.outcomes import choose_checkpoints, mark_steps, outcomes
+from rolewise.analysis.summarise import Inputs, summary_of
 from rolewise.config import Config
-from rolewise.grid import BASE, Cell, base_cells, seeds_of, trained_cells
+from rolewise.grid import BASE, Cell, base_cells, base_of, seeds_of, trained_cells
 from rolewise.records import (
     EVALUATIONS,
     GRADIENTS,
@@ -99,12 +101,32 @@ def write_study(root: Path, config: Config) -> Layout:
     for cell in base_cells(config) + trained_cells(config):
         for seed in seeds_of(config, cell):
             write_cell(layout, config, cell, seed, solved[cell.task])
+    _summarise(layout, config)
     for scale in config.evaluation.transfer_scales:
         for task in config.grid.tasks:
             for workflow in config.grid.workflows:
                 for seed in config.seeds:
                     _write_transfer(layout, config, Cell(workflow, "SA", scale, task), seed, solved)
     return layout
+
+
+def _summarise(layout: Layout, config: Config) -> None:
+    for cell in base_cells(config) + trained_cells(config):
+        for seed in seeds_of(config, cell):
+            folder = layout.cell(cell, seed)
+            found = outcomes(pd.read_parquet(folder / "evaluations.parquet"))
+            inputs = Inputs(found)
+            if cell.trained:
+                base = layout.cell(base_of(config, cell), seed) / "evaluations.parquet"
+                inputs = Inputs(
+                    found,
+                    outcomes(pd.read_parquet(base)),
+                    pd.read_parquet(folder / "metrics.parquet"),
+                    pd.read_parquet(folder / "timings.parquet"),
+                    json.loads((folder / "manifest.json").read_text()),
+                )
+            summary = summary_of(config, cell, seed, inputs)
+            write_text(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
 
 
 def write_cell(
@@ -115,7 +137,7 @@ def write_cell(
     folder = layout.cell(cell, seed)
     evaluations = evaluation_rows(config, cell, seed, solved, rng)
     write_parquet(folder / "evaluations.parquet", evaluations, EVALUATIONS)
-    marks = _marks(evaluations) if cell.trained else {"base": 0}
+    marks = choose_checkpoints(outcomes(evaluations)) if cell.trained else {"base": 0}
     trajectories = trajectory_rows(config, cell, evaluations, solved, marks=marks, rng=rng)
     write_parquet(folder / "trajectories.parquet", trajectories, TRAJECTORIES)
     write_text(folder / "manifest.json", json.dumps(_manifest(cell, seed), indent=2))
@@ -170,16 +192,6 @@ def evaluation_rows(
     return pd.concat(frames, ignore_index=True)
 
 
-def _marks(evaluations: pd.DataFrame) -> dict[str, int]:
-    chosen = evaluations[(evaluations["split"] == "select") & (evaluations["step"] > 0)]
-    curve = chosen.groupby("step")["correct"].mean()
-    steps = list(curve.index)
-    best = int(curve.idxmax())
-    middle = (steps[0] + best) / 2
-    early = min(steps, key=lambda step: (abs(step - middle), step))
-    return {"early": int(early), "best": best, "terminal": int(steps[-1])}
-
-
 def trajectory_rows(
     config: Config,
     cell: Cell,
@@ -190,9 +202,7 @@ def trajectory_rows(
     rng: np.random.Generator,
 ) -> pd.DataFrame:
     """One row per role call of the first problems at the analysed checkpoints."""
-    names: dict[int, str] = {}
-    for name, step in marks.items():
-        names[step] = f"{names[step]}+{name}" if step in names else name
+    names = mark_steps(marks)
     keep = solved[: config.evaluation.trajectory_problems]
     first = evaluations[evaluations["sample"] == 0].set_index(["step", "problem"])
     drift = 0.9 if cell == captured_cell(config) else 0.05

@@ -52,6 +52,7 @@ def episode(
             "parsed": parsed,
             "fallback": fallback,
             "answer": answer,
+            "answer_key": None if answer is None else "".join(answer.split()),
             "role_correct": right,
             "graded": False,
         }

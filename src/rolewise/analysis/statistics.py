@@ -55,9 +55,16 @@ def percentile_interval(estimates_RK: np.ndarray, n: int) -> tuple[np.ndarray, n
     if n < 2:
         shape = np.shape(estimates_RK)[1:]
         return np.full(shape, np.nan), np.full(shape, np.nan)
-    tail = stats.norm.cdf(stats.t.ppf((1 - LEVEL) / 2, n - 1) * np.sqrt(n / (n - 1)))
-    lo, hi = np.nanquantile(estimates_RK, [tail, 1 - tail], axis=0)
+    tail = _tail(n)
+    quantile = np.nanquantile if np.isnan(estimates_RK).any() else np.quantile
+    lo, hi = quantile(estimates_RK, [tail, 1 - tail], axis=0)
     return lo, hi
+
+
+@functools.lru_cache
+def _tail(n: int) -> float:
+    t = stats.t.ppf((1 - LEVEL) / 2, n - 1)
+    return float(stats.norm.cdf(t * np.sqrt(n / (n - 1))))
 
 
 def bootstrap_means(
@@ -78,6 +85,7 @@ def bootstrap_means(
     return means_K, lo_K, hi_K
 
 
+@functools.lru_cache
 def _unseen(n: int) -> float:
     z2 = stats.norm.ppf((1 + LEVEL) / 2) ** 2
     return float(z2 / (n + z2))
