@@ -1,0 +1,85 @@
+# Configuration, paths and wildcards that every rule shares.
+import re
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+try:
+    from rolewise.config import parse as parse_config
+    from rolewise.errors import ConfigError, RolewiseError
+    from rolewise.runs.graph import (
+        FIGURES,
+        REDRAWN,
+        REFERENCE,
+        TABLES,
+        Graph,
+        prepare_jobs,
+        settle,
+    )
+except ModuleNotFoundError as error:
+    raise WorkflowError(
+        f"{error}: this snakemake runs in {sys.prefix}; run `make install`, then .venv/bin/snakemake"
+    )
+
+try:
+    study = Graph(parse_config(settle(config, default_results="results")))
+    prepare_jobs(study.config)
+except ConfigError as error:
+    raise WorkflowError("The configuration is invalid:", *error.problems)
+except RolewiseError as error:
+    raise WorkflowError(str(error))
+
+ROOT = study.config.results_dir
+CELL = f"{ROOT}/cells/{{cell}}/seed{{seed}}"
+TRANSFER = f"{ROOT}/transfer/{{wf}}-{{scale}}-{{task}}/seed{{seed}}"
+LOGS = f"{ROOT}/logs"
+BENCHMARKS = f"{ROOT}/benchmarks"
+# Needed by cluster deployments and the linter; inert unless `--sdm conda` is given.
+ENVIRONMENT = "../../environment.yml"
+
+
+def alternatives(names):
+    """A regular expression that matches exactly `names`."""
+    return "|".join(map(re.escape, names))
+
+
+wildcard_constraints:
+    cell=r"[^/]+",
+    wf=alternatives(study.config.grid.workflows),
+    scale=alternatives(study.config.models),
+    task=alternatives(study.config.tasks),
+    seed=r"[0-9]+",
+    n=r"[0-9]+",
+
+
+TRAINED = r"(?:(?!-Base-)[^/])+"
+UNTRAINED = r"[^/]+-Base-[^/]+"
+
+
+def known_cell(wildcards):
+    """The cell a file is asked for; an unknown name stops with the nearest known one."""
+    try:
+        return study.cell(wildcards.cell)
+    except RolewiseError as error:
+        raise WorkflowError(str(error))
+
+
+def transfer_files(name):
+    """The file `name` of every generator-only transfer."""
+    return [
+        f"{ROOT}/transfer/{wf}-{scale}-{task}/seed{seed}/{name}"
+        for wf, scale, task, seed in study.transfers
+    ]
+
+
+def model_inputs(wildcards):
+    """Data of every task for a model that learns from it; nothing for a pretrained one."""
+    tasks = study.config.grid.tasks if study.learns_from_tasks(wildcards.scale) else []
+    return expand(f"{ROOT}/data/{{task}}/manifest.json", task=tasks)
+
+
+def single_agent_files(wildcards):
+    """Adapter and checkpoint choice of the SA-RL cell that a transfer borrows."""
+    cell = study.single_agent(wildcards.scale, wildcards.task)
+    return study.paths([(cell, wildcards.seed)], "manifest.json", "accuracy.csv")
