@@ -48,7 +48,10 @@ class Packing:
         self.ids_N = torch.tensor(flat, device=device)
         starts = torch.tensor([len(prompts[u]) for u in owner_R])
         self.positions_N = torch.cat(
-            [_ranges(prompt_lengths), _ranges(input_lengths) + starts.repeat_interleave(input_lengths)]
+            [
+                _ranges(prompt_lengths),
+                _ranges(input_lengths) + starts.repeat_interleave(input_lengths),
+            ]
         ).to(device)
         self.targets_T = torch.tensor([t for _, c in rows for t in c], device=device)
 
@@ -131,9 +134,7 @@ def score(
     hidden_TD = hidden_ND[packing.predict_T]
     several = hidden_TD.shape[0] > chunk and torch.is_grad_enabled()
     parts = []
-    for hidden, targets in zip(
-        hidden_TD.split(chunk), packing.targets_T.split(chunk), strict=True
-    ):
+    for hidden, targets in zip(hidden_TD.split(chunk), packing.targets_T.split(chunk), strict=True):
         arguments = (backbone, hidden, targets, temperature, distribution)
         parts.append(wrap(_token_scores, *arguments) if several else _token_scores(*arguments))
     logprobs, entropies, tops = (

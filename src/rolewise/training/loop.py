@@ -1,0 +1,262 @@
+"""The training loop of one cell: sample, grade, update, log, checkpoint; resumable at any moment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+from safetensors.torch import load_file, save
+
+from rolewise.config import Config, for_cell, training_subset
+from rolewise.errors import TrainingError
+from rolewise.grid import Cell
+from rolewise.policy.adapters import Adapter
+from rolewise.policy.policy import fresh_policy, routes
+from rolewise.records import GRADIENTS, METRICS, TIMINGS, write_text
+from rolewise.runs import provenance
+from rolewise.runs.layout import layout
+from rolewise.runs.meter import Meter
+from rolewise.runs.signals import Stop, stop_requested
+from rolewise.runs.state import StateDir
+from rolewise.sampling.base import call_seed
+from rolewise.sampling.stage import (
+    Graded,
+    Stage,
+    clock,
+    open_sampler,
+    open_stage,
+    sample_and_grade,
+    since,
+)
+from rolewise.tasks.grade import reward_of
+from rolewise.tasks.problem import Problem
+from rolewise.training import parallel
+from rolewise.training.advantages import assign_advantages
+from rolewise.training.metrics import ALL, raise_alarms, step_metrics
+from rolewise.training.rows import rows_of
+from rolewise.training.update import Updater
+
+log = logging.getLogger(__name__)
+
+LOGS = {"metrics": METRICS, "gradients": GRADIENTS, "timings": TIMINGS}
+SAVE_EVERY_S = 600.0
+
+
+def checkpoint_steps(config: Config) -> list[int]:
+    """Steps whose adapters are kept and evaluated: every `checkpoint_every`, and the last."""
+    settings = config.training
+    steps = list(range(settings.checkpoint_every, settings.steps + 1, settings.checkpoint_every))
+    return steps if steps and steps[-1] == settings.steps else [*steps, settings.steps]
+
+
+def problems_of_step(problems: list[Problem], step: int, count: int, seed: int) -> list[Problem]:
+    """The problems of a step (from 1): epochs of differently shuffled problems, cut into steps."""
+    chosen = []
+    for position in range((step - 1) * count, step * count):
+        epoch, offset = divmod(position, len(problems))
+        order = np.random.default_rng(call_seed(seed, "order", epoch)).permutation(len(problems))
+        chosen.append(problems[order[offset]])
+    return chosen
+
+
+def train(config: Config, cell: Cell, seed: int) -> Path:
+    """Train `cell` to `training.steps`, continuing what an earlier attempt left; returns its manifest.
+
+    Raises Interrupted after saving when a signal or the wall limit asks to stop.
+    """
+    subset = training_subset(config, cell)
+    state = StateDir(layout(config).training_state(config, cell, seed))
+    steps = for_cell(config, cell).training.steps
+    target = layout(config).cell(cell, seed) / "manifest.json"
+    with stop_requested(for_cell(config, cell).training.max_wall) as stop, state.lock():
+        state.check_identity(provenance.identity(config, cell, subset))
+        meter = Meter(state, config.resources.gpu)
+        if steps not in state.steps() or state.latest(steps) != (steps, state.checkpoint(steps)):
+            with open_stage(config, cell, "train") as stage:
+                _Run(stage, state, meter, seed).to(steps, stop)
+        write_text(
+            target, json.dumps(_manifest(config, cell, seed, subset, state, meter), indent=1)
+        )
+    return target
+
+
+class _Run:
+    """One attempt at a training."""
+
+    def __init__(self, stage: Stage, state: StateDir, meter: Meter, seed: int):
+        self.stage, self.state, self.meter, self.seed = stage, state, meter, seed
+        self.config = stage.config
+        self.policy = fresh_policy(
+            self.config, stage.cell, stage.topology.roles, seed, stage.backbone
+        )
+        self.updater = Updater(self.policy, self.config, seed)
+        self.counts = {"tokens_sampled": 0, "tokens_trained": 0, "prompt_tokens": 0, "episodes": 0}
+        self.step = self._resume()
+        self.first = {
+            row["role"]: row for row in reversed(state.rows("metrics")) if row["role"] != ALL
+        }
+
+    def to(self, steps: int, stop: Stop) -> None:
+        """Run steps up to `steps`, saving on the way."""
+        saved, began, start = time.monotonic(), time.monotonic(), self.step
+        kept = set(checkpoint_steps(self.config))
+        with open_sampler(self.stage, self.policy) as sampler:
+            while self.step < steps:
+                self._one_step(self.step + 1, sampler)
+                self.step += 1
+                rate = (time.monotonic() - began) / (self.step - start)
+                self._report(steps, rate)
+                due = self.step in kept or time.monotonic() - saved > SAVE_EVERY_S
+                if due or stop():
+                    self._save()
+                    saved = time.monotonic()
+                    self.state.prune(kept | {self.step})
+                if self.step < steps:
+                    stop.check(f"step {self.step} of {steps} is saved")
+
+    def _one_step(self, step: int, sampler) -> None:
+        config, cell = self.config, self.stage.cell
+        settings = config.training
+        problems = problems_of_step(self.stage.problems, step, settings.prompts_per_step, self.seed)
+        starts = [(p, k) for p in problems for k in range(settings.episodes_per_prompt)]
+        route = routes(cell.policy)
+        graded = sample_and_grade(
+            self.stage.rollout(route), sampler, starts, (self.seed, "train", step)
+        )
+        if len(graded.episodes) != len(starts):
+            raise TrainingError(
+                f"step {step}: {len(starts) - len(graded.episodes)} episodes missing"
+            )
+        began = clock()
+        rewards = [reward_of(cell.task, grade, config.reward) for grade in graded.grades]
+        by_call = [
+            {record.call.key: reward for record in episode.calls}
+            for episode, reward in zip(graded.episodes, rewards, strict=True)
+        ]
+        rows = rows_of(graded.episodes, by_call, route)
+        groups = assign_advantages(rows, settings.advantage, cell.workflow, cell.task)
+        report = self.updater.update(
+            step,
+            rows,
+            ledger=step % config.ledger.every == 0 or step == 1,
+            probe=step % config.ledger.kl_probe_every == 0 or step == 1,
+        )
+        metrics = step_metrics(step, graded.episodes, graded.grades, rewards, rows, groups, report)
+        self._alarm(step, metrics)
+        self._count(graded, rows)
+        self.state.append("metrics", metrics)
+        self.state.append("gradients", report.gradients)
+        self.state.append("timings", self._timings(step, graded, since(began)))
+        self.meter.beat()
+
+    def _timings(self, step: int, graded: Graded, update_s: tuple[float, float]) -> list[dict]:
+        trained = sum(len(c.completion.ids) for e in graded.episodes for c in e.calls)
+        phases = {
+            "sample": (graded.sample_s, graded.tokens),
+            "grade": (graded.grade_s, len(graded.episodes)),
+            "update": (update_s, trained),
+        }
+        return [
+            {
+                "attempt": self.meter.attempt,
+                "step": step,
+                "phase": phase,
+                "wall_s": wall,
+                "cpu_s": cpu,
+                "tokens": tokens,
+            }
+            for phase, ((wall, cpu), tokens) in phases.items()
+        ]
+
+    def _alarm(self, step: int, metrics: list[dict]) -> None:
+        for row in metrics:
+            role = row["role"]
+            if role == ALL:
+                continue
+            first = self.first.setdefault(role, row)
+            raised = raise_alarms(first, row, self.config.alarms)
+            row["alarms"] = "+".join(raised)
+            if raised:
+                log.warning("step %d: drift of role %s: %s", step, role, ", ".join(raised))
+
+    def _count(self, graded: Graded, rows: list) -> None:
+        self.counts["tokens_sampled"] += graded.tokens
+        self.counts["tokens_trained"] += sum(row.tokens for row in rows)
+        self.counts["prompt_tokens"] += sum(len(row.prompt_ids) for row in rows)
+        self.counts["episodes"] += len(graded.episodes)
+
+    def _report(self, steps: int, seconds: float) -> None:
+        row = next(r for r in reversed(self.state.rows("metrics")) if r["role"] == ALL)
+        left = seconds * (steps - self.step)
+        log.info(
+            "%s seed %d  step %d/%d  reward %.3f  success %.3f  %.2f s/step  ETA %d:%02d",
+            self.stage.cell, self.seed, self.step, steps, row["reward"], row["success"],
+            seconds, left // 60, left % 60,
+        )  # fmt: skip
+
+    def _resume(self) -> int:
+        """Restore the newest checkpoint that the logs reach; returns its step, 0 for a fresh start."""
+        reached = min(self.state.last_step(name) for name in ("metrics", "timings"))
+        found = self.state.latest(min(reached, self.config.training.steps))
+        step = found[0] if found else 0
+        for name in LOGS:
+            self.state.truncate(name, step)
+        if not found:
+            return 0
+        folder = found[1]
+        tensors = load_file(folder / "optimizer.safetensors")
+        for name, adapter in self.policy.adapters.items():
+            saved = Adapter.load(
+                folder / "adapters" / name, adapter.shape, str(adapter.theta.device)
+            )
+            adapter.theta.copy_(saved.theta)
+            adapter.version += 1
+            own = {
+                k.removeprefix(f"{name}/"): v
+                for k, v in tensors.items()
+                if k.startswith(f"{name}/")
+            }
+            self.updater.optimizers[name].restore(own)
+        self.counts = json.loads((folder / "counts.json").read_text())
+        log.info("%s seed %d continues after step %d", self.stage.cell, self.seed, step)
+        return step
+
+    def _save(self) -> None:
+        def write(folder: Path) -> None:
+            base = str(self.stage.layout.model(self.stage.cell.scale))
+            for name, adapter in self.policy.adapters.items():
+                adapter.save(folder / "adapters" / name, base)
+            tensors = {
+                f"{name}/{key}": value.detach().cpu().contiguous()
+                for name, optimizer in self.updater.optimizers.items()
+                for key, value in optimizer.state().items()
+            }
+            (folder / "optimizer.safetensors").write_bytes(save(tensors))
+            (folder / "counts.json").write_text(json.dumps(self.counts))
+
+        if parallel.rank() == 0:
+            self.state.save(self.step, write)
+
+
+def _manifest(
+    config: Config, cell: Cell, seed: int, subset: dict, state: StateDir, meter: Meter
+) -> dict:
+    from rolewise.sandbox import probe
+
+    own = for_cell(config, cell)
+    steps = checkpoint_steps(own)
+    counts = json.loads((state.checkpoint(own.training.steps) / "counts.json").read_text())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    extra = {
+        "steps": own.training.steps,
+        "state": str(state.path),
+        "checkpoints": {str(step): str(state.checkpoint(step)) for step in steps},
+        "tokens": counts,
+        "cost": meter.totals() | {"peak_memory_mb": round(peak / 1024, 1)},
+        "sandbox": {"tier": probe().tier} if cell.task == "Code" else None,
+    }
+    return provenance.manifest(config, cell, seed, subset, extra)

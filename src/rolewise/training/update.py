@@ -1,0 +1,393 @@
+"""One update: rows become role gradients, role gradients become optimiser steps, all of it accounted.
+
+Rows are processed role by role (on ledger steps also by slot, turn and block of problems), each into an
+accumulator of its own, so the ledger costs no extra backward pass.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rolewise.config import Config
+from rolewise.errors import TrainingError
+from rolewise.policy.backbone import Linear
+from rolewise.policy.policy import Policy
+from rolewise.policy.scoring import Packing, score
+from rolewise.sampling.base import call_seed
+from rolewise.training import parallel
+from rolewise.training.batches import microbatches, minibatches
+from rolewise.training.ledger import (
+    Coherence,
+    PartKey,
+    RoleShare,
+    coherence,
+    ledger_rows,
+    role_shares,
+)
+from rolewise.training.objective import clipped_loss, importance_weights, k3
+from rolewise.training.optimizer import AdapterOptimizer
+from rolewise.training.rows import Row
+
+BLOCKS = 4
+PROBE_ROWS = 64
+
+
+@dataclass
+class RoleUpdate:
+    """What an update did to one role."""
+
+    optimizer_steps: int = 0
+    ratio_max: float = float("nan")
+    clipped: int = 0
+    loss_tokens: int = 0
+    share: RoleShare | None = None
+    coherence: Coherence | None = None
+    cos_ema: float = float("nan")
+    kl_base: float = float("nan")
+
+
+@dataclass
+class AdapterUpdate:
+    """What an update did to one adapter; `grad_norm` is the largest of its optimiser steps."""
+
+    grad_norm: float
+    lr: float
+    delta: float
+
+
+@dataclass
+class UpdateReport:
+    """Everything an update leaves behind; arrays are per row of the input."""
+
+    roles: dict[str, RoleUpdate]
+    adapters: dict[str, AdapterUpdate]
+    gradients: list[dict]
+    before: list[np.ndarray | None]
+    after: list[np.ndarray]
+    skipped_steps: int = 0
+
+
+@dataclass
+class _Sums:
+    """Gradients of one adapter, summed over the optimiser steps of an update."""
+
+    roles: dict[str, Tensor] = field(default_factory=dict)
+    parts: dict[PartKey, Tensor] = field(default_factory=dict)
+
+    def add(self, parts: dict[PartKey, Tensor]) -> None:
+        for key, gradient in parts.items():
+            self.parts[key] = self.parts[key] + gradient if key in self.parts else gradient
+        for role, gradient in by_role(parts).items():
+            known = self.roles.get(role)
+            self.roles[role] = gradient if known is None else known + gradient
+
+
+class Updater:
+    """Owns the optimisers of a policy's adapters and applies updates to it."""
+
+    def __init__(self, policy: Policy, config: Config, seed: int):
+        self.policy, self.config, self.seed = policy, config, seed
+        self.optimizers = {
+            name: AdapterOptimizer(adapter, config.training)
+            for name, adapter in policy.adapters.items()
+        }
+        # The sampler's own log-probs are exact only if it runs on the trainer's weights at T.
+        self.rescore = (
+            config.sampling.backend != "torch"
+            or config.sampling.logprobs == "raw"
+            or config.training.loss.importance != "off"
+        )
+
+    def update(self, step: int, rows: list[Row], *, ledger: bool, probe: bool) -> UpdateReport:
+        """Train every adapter on its rows (advantages filled in); `ledger` also tells slots apart.
+
+        Raises TrainingError if a gradient is not finite. Rows without signal are left out of the
+        backward pass, which changes nothing because denominators are fixed beforehand.
+        """
+        for i, row in enumerate(rows):
+            row.index = i
+        roles: dict[str, RoleUpdate] = defaultdict(RoleUpdate)
+        report = UpdateReport(roles, {}, [], [None] * len(rows), [])
+        if self.rescore:
+            report.before = self._rescore_before(rows)
+        if probe:
+            for role, value in self._kl_base(rows).items():
+                roles[role].kl_base = value
+        trained = self.config.training.train_roles
+        first: dict[int, np.ndarray] = {}
+        for name, optimizer in self.optimizers.items():
+            own = [
+                row
+                for row in rows
+                if row.adapter == name
+                and not np.isnan(row.reward)
+                and (trained is None or row.role in trained)
+            ]
+            self._update_adapter(step, name, optimizer, own, ledger, report, first)
+        if not self.rescore:
+            report.before = [first.get(row.index) for row in rows]
+        if self.config.training.optimizer.tick == "step":
+            for optimizer in self.optimizers.values():
+                optimizer.ticks += 1
+        report.after = self.logprobs(rows)
+        return report
+
+    def _update_adapter(
+        self,
+        step: int,
+        name: str,
+        optimizer: AdapterOptimizer,
+        rows: list[Row],
+        ledger: bool,
+        report: UpdateReport,
+        first: dict[int, np.ndarray],
+    ) -> None:
+        settings = self.config.training
+        theta = self.policy.adapters[name].theta
+        start, sums = theta.clone(), _Sums()
+        norms, lrs = [], [optimizer.lr]
+        cosines: dict[str, list[float]] = defaultdict(list)
+        blocks = problem_blocks(rows) if ledger else None
+        seed = call_seed(self.seed, "minibatches", step, name)
+        for number, batch in enumerate(minibatches(rows, settings.update, seed)):
+            parts = self._gradients(
+                step, name, batch, blocks, report, first if number == 0 else None
+            )
+            if not parts:
+                report.skipped_steps += 1
+                continue
+            parts = self._weigh(parts)
+            sums.add(parts)
+            gradients = by_role(parts)
+            for role, value in optimizer.remember(gradients).items():
+                cosines[role].append(value)
+            done = optimizer.step(gradients)
+            if not np.isfinite(done.grad_norm):
+                raise TrainingError(
+                    f"step {step}: the gradient of adapter '{name}' is not finite; lower "
+                    "training.optimizer.lr or inspect the last rows of metrics.jsonl"
+                )
+            norms.append(done.grad_norm)
+            lrs.append(done.lr)
+            for role in gradients:
+                report.roles[role].optimizer_steps += 1
+            if settings.optimizer.tick == "role_update":
+                optimizer.ticks += 1
+        delta = theta - start
+        report.adapters[name] = AdapterUpdate(
+            grad_norm=max(norms, default=0.0), lr=max(lrs), delta=float(delta.norm())
+        )
+        self._account(step, name, sums, delta, cosines, ledger, report)
+
+    def _gradients(
+        self,
+        step: int,
+        name: str,
+        batch: list[Row],
+        blocks: dict[str, int] | None,
+        report: UpdateReport,
+        first: dict[int, np.ndarray] | None,
+    ) -> dict[PartKey, Tensor]:
+        """Flat gradients by part, the loss already divided; empty if no row carries signal."""
+        settings = self.config.training.loss
+        denominator = (
+            len(batch) if settings.denominator == "rows" else len({row.episode for row in batch})
+        )
+        weights = role_token_weights(batch) if settings.role_weights == "token" else {}
+        groups: dict[PartKey, list[Row]] = defaultdict(list)
+        for row in batch:
+            if row.advantage != 0 or settings.kl_anchor.get(row.role):
+                key = (row.role, 0, 0, 0)
+                if blocks is not None:
+                    key = (row.role, row.slot, row.turn, blocks[row.problem])
+                groups[key].append(row)
+        parts = {}
+        for key in sorted(groups):
+            role = key[0]
+            gradient = torch.zeros_like(self.policy.adapters[name].theta)
+            self.policy.linears[name].gradient = gradient
+            factor = weights.get(role, 1.0) / denominator
+            for micro in microbatches(
+                parallel.share(groups[key]), self.config.training.update.microbatch_tokens
+            ):
+                self._backward(name, micro, factor, report, first)
+            parallel.add_up(gradient)
+            parts[key] = gradient
+        return parts
+
+    def _backward(
+        self,
+        name: str,
+        rows: list[Row],
+        factor: float,
+        report: UpdateReport,
+        first: dict[int, np.ndarray] | None,
+    ) -> None:
+        settings = self.config.training.loss
+        role = rows[0].role
+        device = self.policy.backbone.device
+        packing = Packing([(r.prompt_ids, r.completion_ids) for r in rows], device)
+        scores = score(
+            self.policy.backbone,
+            self.policy.linears[name],
+            packing,
+            self.config.sampling.temperature,
+            recompute=self.config.training.gradient_checkpointing,
+        )
+        new_T = scores.logprobs_T
+        lengths_R = packing.lengths_R.to(device)
+
+        def per_token(values: Sequence[float]) -> Tensor:
+            return torch.tensor(values, dtype=torch.float32, device=device)[packing.row_T]
+
+        sampled_T = torch.from_numpy(np.concatenate([r.old_logprobs_T for r in rows])).to(device)
+        old_T = sampled_T
+        if self.rescore:
+            known = [report.before[r.index] for r in rows]
+            old_T = torch.from_numpy(np.concatenate(known)).to(device)
+        token_loss = clipped_loss(new_T, old_T, per_token([r.advantage for r in rows]), settings)
+        # Mean over the tokens of a row, then over rows: every row weighs the same.
+        weight_T = (factor / lengths_R.float())[packing.row_T]
+        loss_T = token_loss.loss_T * importance_weights(old_T, sampled_T, settings)
+        beta = settings.kl_anchor.get(role, 0.0)
+        if beta:
+            with torch.no_grad():
+                base_T = self._score(packing, None)
+            loss_T = loss_T + beta * k3(new_T, base_T)
+        (loss_T * weight_T).sum().backward()
+        entry = report.roles[role]
+        entry.clipped += int((token_loss.clipped_T & (token_loss.loss_T != 0)).sum())
+        entry.loss_tokens += len(new_T)
+        entry.ratio_max = float(np.fmax(entry.ratio_max, float(token_loss.ratio_T.max())))
+        if first is not None:
+            values = new_T.detach().cpu().split(packing.lengths_R.tolist())
+            first.update({r.index: v.numpy() for r, v in zip(rows, values, strict=True)})
+
+    def _weigh(self, parts: dict[PartKey, Tensor]) -> dict[PartKey, Tensor]:
+        """With `role_weights: norm`, scale every role's gradient to the mean of their norms."""
+        if self.config.training.loss.role_weights != "norm":
+            return parts
+        norms = {role: float(g.norm()) for role, g in by_role(parts).items()}
+        mean = sum(norms.values()) / len(norms)
+        return {
+            key: gradient * (mean / norms[key[0]]) if norms[key[0]] else gradient
+            for key, gradient in parts.items()
+        }
+
+    def _account(
+        self,
+        step: int,
+        name: str,
+        sums: _Sums,
+        delta: Tensor,
+        cosines: dict[str, list[float]],
+        ledger: bool,
+        report: UpdateReport,
+    ) -> None:
+        if not sums.roles:
+            return
+        for role, entry in role_shares(sums.roles).items():
+            report.roles[role].share = entry
+            report.roles[role].cos_ema = float(np.mean(cosines[role]))
+        if ledger:
+            for role in sums.roles:
+                cells: dict[tuple[int, int], Tensor] = {}
+                for (owner, slot, _, block), g in sorted(sums.parts.items()):
+                    if owner == role:
+                        cells[slot, block] = cells[slot, block] + g if (slot, block) in cells else g
+                report.roles[role].coherence = coherence(
+                    cells, self.config.ledger.permutations, call_seed(self.seed, "null", step, role)
+                )
+        layers: dict[int, list[slice]] = defaultdict(list)
+        if self.config.ledger.by_layer:
+            for site in self.policy.adapters[name].sites.values():
+                layers[site.layer] += [site.a, *site.b]
+        parts = sums.parts if ledger else {}
+        report.gradients += ledger_rows(step, name, sums.roles, parts, delta, layers)
+
+    def logprobs(self, rows: list[Row]) -> list[np.ndarray]:
+        """Log-probabilities of every row under its own adapter as it is now, at the temperature."""
+        return [values[0] for values in self._scores(rows, distribution=False)]
+
+    def _rescore_before(self, rows: list[Row]) -> list[np.ndarray]:
+        before = []
+        for i, (row, values) in enumerate(
+            zip(rows, self._scores(rows, distribution=True), strict=True)
+        ):
+            logprobs, row.entropies_T, row.top_probs_T = values
+            row.index = i
+            before.append(logprobs)
+        return before
+
+    def _scores(self, rows: list[Row], *, distribution: bool) -> list[list[np.ndarray]]:
+        own = parallel.share(rows)
+        result: dict[int, list[np.ndarray]] = {}
+        by_adapter: dict[str, list[Row]] = defaultdict(list)
+        for row in own:
+            by_adapter[row.adapter].append(row)
+        for name, mine in by_adapter.items():
+            for micro in microbatches(mine, self.config.training.update.microbatch_tokens):
+                packing = Packing(
+                    [(r.prompt_ids, r.completion_ids) for r in micro], self.policy.backbone.device
+                )
+                with torch.no_grad():
+                    scores = score(
+                        self.policy.backbone,
+                        self.policy.linear(name),
+                        packing,
+                        self.config.sampling.temperature,
+                        distribution=distribution,
+                    )
+                columns = [scores.logprobs_T, scores.entropies_T, scores.top_probs_T]
+                lengths = packing.lengths_R.tolist()
+                split = [c.cpu().split(lengths) for c in columns if c is not None]
+                for row, values in zip(micro, zip(*split, strict=True), strict=True):
+                    result[row.index] = [v.numpy() for v in values]
+        return parallel.collect([result[row.index] for row in own])
+
+    def _kl_base(self, rows: list[Row]) -> dict[str, float]:
+        """KL(role || base) in nats per token, on the first probe rows of every role."""
+        values = {}
+        for role in dict.fromkeys(row.role for row in rows):
+            probe = [row for row in rows if row.role == role][:PROBE_ROWS]
+            packing = Packing(
+                [(r.prompt_ids, r.completion_ids) for r in probe], self.policy.backbone.device
+            )
+            with torch.no_grad():
+                own, base = self._score(packing, probe[0].adapter), self._score(packing, None)
+            values[role] = float(k3(own, base).mean())
+        return values
+
+    def _score(self, packing: Packing, adapter: str | None) -> Tensor:
+        linear: Linear = self.policy.linear(adapter)
+        temperature = self.config.sampling.temperature
+        return score(self.policy.backbone, linear, packing, temperature).logprobs_T
+
+
+def by_role(parts: dict[PartKey, Tensor]) -> dict[str, Tensor]:
+    """Sum of the parts of every role."""
+    sums: dict[str, Tensor] = {}
+    for (role, *_), gradient in parts.items():
+        sums[role] = sums[role] + gradient if role in sums else gradient
+    return sums
+
+
+def role_token_weights(rows: list[Row]) -> dict[str, float]:
+    """Loss weights that give every role the same total of completion tokens."""
+    tokens: dict[str, int] = defaultdict(int)
+    for row in rows:
+        tokens[row.role] += row.tokens
+    mean = sum(tokens.values()) / len(tokens)
+    return {role: mean / count for role, count in tokens.items()}
+
+
+def problem_blocks(rows: list[Row]) -> dict[str, int]:
+    """Problem -> block: the step's problems in `BLOCKS` contiguous shares."""
+    problems = list(dict.fromkeys(row.problem for row in rows))
+    return {problem: i * BLOCKS // len(problems) for i, problem in enumerate(problems)}
