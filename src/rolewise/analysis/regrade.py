@@ -39,11 +39,7 @@ class RoleCall:
     @property
     def kind(self) -> Kind:
         """What the call did."""
-        if self.parsed is None:
-            return "answer"
-        if self.parsed in VERDICTS:
-            return "verdict"
-        return "selection" if self.parsed.isdecimal() else "plan"
+        return kind_of(self.parsed)
 
 
 @dataclass(frozen=True)
@@ -56,6 +52,15 @@ class Judged:
     answer: str | None
     key: str | None
     correct: bool | None
+
+
+def kind_of(parsed: str | None) -> Kind:
+    """What a call did, from the text of what was parsed from it."""
+    if parsed is None:
+        return "answer"
+    if parsed in VERDICTS:
+        return "verdict"
+    return "selection" if parsed.isdecimal() else "plan"
 
 
 def parsed_text(value: Any) -> str | None:

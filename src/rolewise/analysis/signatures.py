@@ -1,0 +1,244 @@
+"""What trajectories show of each role at one checkpoint: correctness, choice, agreement, style. Pure.
+
+All intervals resample problems with everything that belongs to them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from rolewise.analysis import shapes
+from rolewise.analysis.statistics import (
+    Interval,
+    function_interval,
+    ratio,
+    ratio_interval,
+)
+from rolewise.config import Signatures
+from rolewise.tasks.parsing import parse_strategies
+from rolewise.workflows.base import Topology
+
+EPISODE = ["problem", "sample"]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One measured value of a role at a checkpoint; names are described in `measures`."""
+
+    role: str
+    metric: str
+    interval: Interval
+
+
+@dataclass
+class Checkpoint:
+    """Calls of one checkpoint with their features, and the shapes of its roles."""
+
+    calls: pd.DataFrame
+    problems: list[str]
+    resamples: int
+    shapes: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @staticmethod
+    def of(calls: pd.DataFrame, limits: Signatures) -> Checkpoint:
+        """Features and role shapes of the rows of one step."""
+        features = shapes.call_features(calls, limits)
+        problems = sorted(features["problem"].unique())
+        found = {
+            str(role): shapes.shapes(rows, problems, limits.bootstrap)
+            for role, rows in features.groupby("role", sort=True)
+        }
+        return Checkpoint(features, problems, limits.bootstrap, found)
+
+    def role(self, role: str) -> pd.DataFrame:
+        """Calls of one role."""
+        return self.calls[self.calls["role"] == role]
+
+
+def signatures(
+    now: Checkpoint, base: Checkpoint, topology: Topology, limits: Signatures, most_strategies: int
+) -> list[Signature]:
+    """All signatures of a checkpoint; `base` is the base model's, in the same workflow."""
+    found: list[Signature] = []
+    for role in now.shapes:
+        found += role_signatures(now, role, limits)
+        found += _plans(now, role, most_strategies)
+        found += _verdicts(now, role)
+        found += captures(now, base, role)
+    if topology.parallel in now.shapes:
+        found += slot_signatures(now, base, topology.parallel)
+    return found
+
+
+def role_signatures(now: Checkpoint, role: str, limits: Signatures) -> list[Signature]:
+    """Correctness, parse fallbacks, hedging, token concentration and response shape of a role."""
+    calls = now.role(role)
+    found = {}
+    judged = calls[calls["role_correct"].notna()]
+    if len(judged):
+        found["role_accuracy"] = _rate(now, judged, judged["role_correct"].astype(float))
+    parsing = (calls["kind"] != "answer").any()
+    if parsing:
+        found["parse_fallback"] = _rate(now, calls, calls["fallback"].astype(float))
+    hedged = [float(hedges(text, limits.hedging_phrases)) for text in calls["text"]]
+    found["hedging"] = _rate(now, calls, hedged)
+    found["distinct"] = _rate(now, calls, calls["distinct_tokens"], calls["tokens"])
+    found["mean_logprob"] = _rate(now, calls, calls["logprob"], calls["tokens"])
+    found["sampled_entropy"] = _rate(now, calls, calls["entropy"])
+    shape = shapes.shape_intervals(now.shapes[role], len(now.problems))
+    if not calls["kind"].isin(("verdict", "selection")).any():
+        del shape["terse"]
+    return [Signature(role, name, value) for name, value in (found | shape).items()]
+
+
+def hedges(text: str, phrases: Iterable[str]) -> bool:
+    """Whether `text` holds one of `phrases` as whole words, in any case."""
+    return any(
+        re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text, re.IGNORECASE) for phrase in phrases
+    )
+
+
+def captures(now: Checkpoint, base: Checkpoint, role: str) -> list[Signature]:
+    """Capture of `role` by every other role: metrics `capture_by_<other>`."""
+    found = []
+    if role not in base.shapes or now.problems != base.problems:
+        return []
+    for other in base.shapes:
+        if other != role:
+            scale = shapes.scale_of(base.role(role), base.role(other))
+            score = shapes.capture_score(
+                now.shapes[role], base.shapes[role], base.shapes[other], scale, len(now.problems)
+            )
+            found.append(Signature(role, f"capture_by_{other}", score))
+    return found
+
+
+def slot_signatures(now: Checkpoint, base: Checkpoint, parallel: str) -> list[Signature]:
+    """What only parallel slots show: oracle, choice among them, agreement and similarity."""
+    slots = slot_table(now.role(parallel))
+    wrong_outcome = ~now.calls.groupby(EPISODE)["correct"].first().reindex(slots.index).astype(bool)
+    oracle = slots["oracle"].astype(float)
+    agreement = _ratio(now, slots["agreeing"], slots["comparable"])
+    then = slot_table(base.role(parallel))
+    return [
+        Signature(parallel, "oracle", _ratio(now, oracle, oracle * 0 + 1)),
+        Signature("all", "selection_error", _ratio(now, oracle * wrong_outcome, oracle)),
+        Signature(parallel, "wrong_agreement", agreement),
+        Signature(parallel, "wrong_agreement_gain", _agreement_gain(now, slots, then)),
+        Signature(parallel, "slot_similarity", _ratio(now, slots["similarity"], slots["pairs"])),
+    ]
+
+
+def slot_table(calls: pd.DataFrame) -> pd.DataFrame:
+    """A row per episode on its last turn of parallel calls: oracle, agreement, similarity.
+
+    `agreeing` of `comparable` = 1: mean over slot pairs with parsed answers of "same answer", only
+    where every slot is wrong and a pair can be compared (else both 0). `similarity` of `pairs` = 1:
+    mean over slot pairs of the Jaccard index of their word pairs (0 of 0 for a single slot).
+    """
+    rows = []
+    last = calls.groupby(EPISODE)["turn"].transform("max")
+    for episode, group in calls[calls["turn"] == last].groupby(EPISODE, sort=True):
+        right = group["role_correct"].astype(bool)
+        keys = [key for key in group["answer_key"] if isinstance(key, str)]
+        same = [a == b for a, b in itertools.combinations(keys, 2)]
+        comparable = bool(same) and not right.any()
+        alike = [jaccard(a, b) for a, b in itertools.combinations(map(bigrams, group["text"]), 2)]
+        rows.append(
+            {
+                "problem": episode[0],
+                "sample": episode[1],
+                "oracle": right.any(),
+                "agreeing": float(np.mean(same)) if comparable else 0.0,
+                "comparable": float(comparable),
+                "similarity": float(np.mean(alike)) if alike else 0.0,
+                "pairs": float(bool(alike)),
+            }
+        )
+    return pd.DataFrame(rows).set_index(EPISODE)
+
+
+def bigrams(text: str) -> frozenset[tuple[str, str]]:
+    """Pairs of successive words; a single word pairs with nothing."""
+    words = text.split()
+    return frozenset(itertools.pairwise([*words, ""]))
+
+
+def jaccard(a: frozenset, b: frozenset) -> float:
+    """Shared share of two sets; two empty sets are equal."""
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def _agreement_gain(now: Checkpoint, slots: pd.DataFrame, base: pd.DataFrame) -> Interval:
+    columns_PK = np.column_stack(
+        [_per_problem(now, table[name]) for table in (slots, base) for name in _AGREEMENT]
+    )
+    contributes = columns_PK[:, [1, 3]].any(axis=1)
+    return function_interval(
+        columns_PK[contributes],
+        lambda means: ratio(means[..., :2]) - ratio(means[..., 2:]),
+        now.resamples,
+    )
+
+
+_AGREEMENT = ("agreeing", "comparable")
+
+
+def _verdicts(now: Checkpoint, role: str) -> Iterator[Signature]:
+    calls = now.role(role)
+    calls = calls[(calls["kind"] == "verdict") & ~calls["fallback"].astype(bool)]
+    if calls.empty:
+        return
+    accepts = calls["parsed"] == "Correct"
+    right = accepts == calls["role_correct"].astype(bool)
+    for name, chosen in (
+        ("accepts_right", accepts & right),
+        ("accepts_wrong", accepts & ~right),
+        ("rejects_right", ~accepts & right),
+        ("rejects_wrong", ~accepts & ~right),
+    ):
+        yield Signature(role, f"verdict_{name}", _rate(now, calls, chosen.astype(float)))
+
+
+def _plans(now: Checkpoint, role: str, most: int) -> list[Signature]:
+    calls = now.role(role)
+    calls = calls[calls["kind"] == "plan"]
+    if calls.empty:
+        return []
+    plans = [list(parse_strategies(text, most).values()) for text in calls["text"]]
+    differing, comparable = [], []
+    for plan in plans:
+        pairs = list(itertools.combinations([frozenset(p.lower().split()) for p in plan], 2))
+        differing.append(float(np.mean([1 - jaccard(a, b) for a, b in pairs])) if pairs else 0.0)
+        comparable.append(float(bool(pairs)))
+    counts = [float(len(plan)) for plan in plans]
+    return [
+        Signature(role, "strategies", _rate(now, calls, counts)),
+        Signature(role, "strategy_diversity", _rate(now, calls, differing, comparable)),
+    ]
+
+
+def _rate(
+    now: Checkpoint, calls: pd.DataFrame, top: Iterable, bottom: Iterable | None = None
+) -> Interval:
+    index = pd.Index(calls["problem"])
+    numerator = pd.Series(np.asarray(top, dtype=float), index)
+    ones = np.ones(len(index)) if bottom is None else np.asarray(bottom, dtype=float)
+    return _ratio(now, numerator, pd.Series(ones, index))
+
+
+def _ratio(now: Checkpoint, numerator: pd.Series, denominator: pd.Series) -> Interval:
+    return ratio_interval(
+        _per_problem(now, numerator), _per_problem(now, denominator), now.resamples
+    )
+
+
+def _per_problem(now: Checkpoint, values: pd.Series) -> np.ndarray:
+    sums = values.groupby(level="problem").sum()
+    return sums.reindex(now.problems, fill_value=0.0).to_numpy(dtype=float)
