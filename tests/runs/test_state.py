@@ -219,7 +219,7 @@ TRAINER = """
             value = int((found[1] / "value").read_text())
         state.truncate("metrics", step)
         print("from", step, flush=True)
-        while step < 300:
+        while step < 100:
             step += 1
             value = (value * 48271) % 2147483647
             state.append("metrics", [{"step": step, "role": r, "value": value} for r in "ab"])
@@ -244,7 +244,7 @@ def kill_until_done(path: Path, kills: int, rng: random.Random) -> int:
         child = start(TRAINER, path)
         assert child.stdout.readline().startswith("from")
         if attempt <= kills:
-            time.sleep(rng.uniform(0, 0.05))
+            time.sleep(rng.uniform(0, 0.04))
             child.kill()
         output = child.stdout.read()
         child.stdout.close()
@@ -256,7 +256,7 @@ def kill_until_done(path: Path, kills: int, rng: random.Random) -> int:
 
 def final(path: Path) -> tuple:
     state = StateDir(path)
-    files = {p.name: p.read_bytes() for p in state.checkpoint(300).iterdir()}
+    files = {p.name: p.read_bytes() for p in state.checkpoint(100).iterdir()}
     return files, state.rows("metrics"), state.latest()[0]
 
 
