@@ -1,7 +1,112 @@
-"""Subcommands: to be registered."""
+"""Subcommands that make results: data, model, train, evaluate, summarise, transfer."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
 
 import typer
+
+from rolewise.cli.options import CellName, ConfigFiles, Seed, read_config
+from rolewise.grid import parse_cell
+
+TaskName = Annotated[str, typer.Argument(help="Math, Code or a task of your own.")]
+Scale = Annotated[str, typer.Argument(help="Model scale, a key of `models`.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the subcommands of this module to `app`."""
+    app.command(rich_help_panel="Run")(data)
+    app.command(rich_help_panel="Run")(model)
+    app.command(rich_help_panel="Run")(train)
+    app.command(rich_help_panel="Run")(evaluate)
+    app.command(rich_help_panel="Run")(summarise)
+    app.command(rich_help_panel="Run")(transfer)
+
+
+def data(
+    task: TaskName,
+    configfile: ConfigFiles = None,
+    check: Annotated[
+        bool, typer.Option(help="Only print counts, prompt lengths and what exceeds the caps.")
+    ] = False,
+) -> None:
+    """Prepare the problems of a task.
+
+    Example: `rolewise data Math`, then `rolewise data Math --check`.
+    """
+    from rolewise.runs.layout import layout
+    from rolewise.tasks import datasets
+
+    config = _start(configfile)
+    if check:
+        typer.echo(datasets.check(config, task))
+    else:
+        datasets.prepare(config, task, layout(config).data(task))
+
+
+def model(scale: Scale, configfile: ConfigFiles = None) -> None:
+    """Train or fetch the base model of a scale.
+
+    Example: `rolewise model 0.3M`
+    """
+    from rolewise.models import make
+    from rolewise.runs.layout import layout
+
+    config = _start(configfile)
+    places = layout(config)
+    make(config, scale, places.root / "data", places.model(scale))
+
+
+def train(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None:
+    """Train a cell; continues where an earlier attempt stopped.
+
+    Example: `rolewise train Voting-IP-0.3M-Math --seed 0`
+    """
+    from rolewise.training.loop import train as run
+
+    config = _start(configfile)
+    run(config, parse_cell(config, cell), seed)
+
+
+def evaluate(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None:
+    """Evaluate every checkpoint of a cell on the validation problems.
+
+    Example: `rolewise evaluate Voting-IP-0.3M-Math`
+    """
+    from rolewise.evaluation.evaluate import evaluate as run
+
+    config = _start(configfile)
+    run(config, parse_cell(config, cell), seed)
+
+
+def summarise(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None:
+    """Choose checkpoints, regrade roles and write the summary of a cell.
+
+    Example: `rolewise summarise Voting-IP-0.3M-Math`
+    """
+    from rolewise.analysis.summarise import summarise as run
+
+    config = _start(configfile)
+    run(config, parse_cell(config, cell), seed)
+
+
+def transfer(
+    workflow: Annotated[str, typer.Argument(help="Voting, Eval-Opt, ...")],
+    scale: Scale,
+    task: TaskName,
+    seed: Seed = 0,
+    configfile: ConfigFiles = None,
+) -> None:
+    """Evaluate the single-agent adapter in the main role of a workflow.
+
+    Example: `rolewise transfer Voting 0.3M Math`
+    """
+    from rolewise.evaluation.transfer import transfer as run
+
+    run(_start(configfile), workflow, scale, task, seed)
+
+
+def _start(configfile: ConfigFiles):
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s  %(message)s", datefmt="%H:%M:%S")
+    return read_config(configfile)
