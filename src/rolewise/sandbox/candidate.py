@@ -1,0 +1,239 @@
+"""The process of one test: it locks itself in, then reads and runs the untrusted program."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import math
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from rolewise.sandbox import kernel, landlock, seccomp
+from rolewise.sandbox.namespaces import SCRATCH
+
+_MEGABYTE = 1 << 20
+_DEPTH = 64
+_THREADS = 64
+
+# What the problem sites that state problems as calls import before the program.
+_CALL_PREAMBLE = """
+from typing import *
+import bisect, collections, functools, heapq, itertools, math, operator, random, re, string, sys
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter, OrderedDict, defaultdict, deque
+from copy import copy, deepcopy
+from functools import cache, cmp_to_key, lru_cache, partial, reduce
+from heapq import heapify, heappop, heappush, heappushpop, heapreplace, nlargest, nsmallest
+from itertools import accumulate, chain, combinations, groupby, permutations, product
+from math import ceil, comb, floor, gcd, inf, isqrt, lcm, log2, sqrt
+from string import ascii_lowercase, ascii_uppercase, digits
+"""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """How a candidate of this worker locks itself in."""
+
+    tier: int
+    filter: bytes
+    ruleset: int | None
+    process_limit: int | None
+    capabilities: int
+
+
+def run_program(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
+    """Lock in, run the program as `python main.py` would, and end the process.
+
+    `fds`: stdin, stdout, stderr, program.
+    """
+    *_, program = _lock_in(lock, limits, fds, ready)
+    source = _read_all(program)
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    main.__dict__["__file__"] = "main.py"
+    sys.argv = ["main.py"]
+
+    def run() -> None:
+        exec(compile(source, "main.py", "exec", dont_inherit=True), main.__dict__)
+
+    os._exit(_exit_code_of(run))
+
+
+def run_calls(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
+    """Lock in, make each call in a fresh run of the program, and end the process.
+
+    `fds`: stdin, stdout, stderr, program, calls, results. One line of results a call: `[value]`
+    as `encode` makes it, or the name of the exception.
+    """
+    *_, program, calls, results = _lock_in(lock, limits, fds, ready)
+    source = _read_all(program)
+    task = json.loads(_read_all(calls))
+    preamble = compile(_CALL_PREAMBLE, "preamble.py", "exec")
+    to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+    write = os.write
+    for arguments in task["calls"]:
+        try:
+            module = types.ModuleType("solution")
+            sys.modules["solution"] = module
+            exec(preamble, module.__dict__)
+            exec(compile(source, "main.py", "exec", dont_inherit=True), module.__dict__)
+            value = _find_function(module.__dict__, task["fn_name"])(*arguments)
+            line = to_json([encode(value)])
+        except BaseException as error:
+            line = to_json(type(error).__name__)
+        write(results, line.encode() + b"\n")
+    os._exit(0)
+
+
+def _find_function(names: dict[str, Any], name: str) -> Any:
+    solution = names.get("Solution")
+    if isinstance(solution, type) and hasattr(solution, name):
+        return getattr(solution(), name)
+    return names[name]
+
+
+def encode(value: Any, depth: int = 0) -> Any:
+    """A JSON value that stands for `value`; what JSON lacks becomes `{"": kind, "v": content}`.
+
+    Subclasses are reduced to their built-in base, so no method of theirs takes part.
+    """
+    if value is None or value is True or value is False:
+        return value
+    if depth > _DEPTH:
+        return {"": "deep", "v": None}
+    kind = type(value)
+    if not issubclass(kind, int) and kind.__module__.partition(".")[0] == "numpy":
+        value = value.item() if getattr(value, "ndim", 1) == 0 else value
+    if isinstance(value, int):
+        number = int.__add__(value, 0)
+        return number if -(1 << 53) < number < 1 << 53 else {"": "int", "v": hex(number)}
+    if isinstance(value, float):
+        number = float.__add__(value, 0.0)
+        return number if math.isfinite(number) else {"": "float", "v": float.__repr__(number)}
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, list | tuple):
+        base = list if isinstance(value, list) else tuple
+        items = [encode(item, depth + 1) for item in base.__iter__(value)]
+        return items if base is list else {"": "tuple", "v": items}
+    if isinstance(value, dict):
+        pairs = dict.items(value)
+        return {"": "dict", "v": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in pairs]}
+    return {"": "other", "v": kind.__name__[:80]}
+
+
+def _exit_code_of(run: Any) -> int:
+    """Run as the interpreter runs a script: hooks, threads, exit handlers, flushing, exit code."""
+    code = 0
+    try:
+        run()
+    except SystemExit as stop:
+        code = _code_of(stop)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    try:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    for stream in (sys.stdout, sys.__stdout__, sys.stderr):
+        try:
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
+        except BaseException:
+            code = code or 120
+    return code
+
+
+def _code_of(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code & 0xFF
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def _read_all(fd: int) -> bytes:
+    with open(fd, "rb") as handle:
+        return handle.read()
+
+
+def _lock_in(lock: Lock, limits: dict, fds: list[int], ready: int) -> list[int]:
+    for target in range(3):
+        os.dup2(fds[target], target)
+    kept = sorted({*fds[3:], ready})
+    if lock.ruleset is not None:
+        kept = sorted({*kept, lock.ruleset})
+    for low, high in zip([2, *kept], [*kept, 1 << 16], strict=True):
+        os.closerange(low + 1, high)
+    os.setsid()
+    os.chdir(SCRATCH if lock.tier == 1 else "/")
+    _renew_interpreter()
+    _limit(limits, lock.process_limit)
+    if lock.tier > 1:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.drop_bounding_set()
+    kernel.set_capabilities(lock.capabilities)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    _enter_landlock(lock)
+    seccomp.enter(seccomp.for_process(lock.filter, os.getpid()))
+    os.write(ready, b"r")
+    os.close(ready)
+    return fds
+
+
+def _enter_landlock(lock: Lock) -> None:
+    ruleset = lock.ruleset
+    if ruleset is None:
+        return
+    if lock.tier == 1:
+        landlock.allow(ruleset, [SCRATCH], landlock.all_rights())
+    landlock.enter(ruleset)
+    os.close(ruleset)
+
+
+def _renew_interpreter() -> None:
+    """Streams, signals, seeds and defaults as in an interpreter that was just started."""
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.__stderr__ = open(
+        2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1
+    )
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.stack_size(8 * _MEGABYTE)
+    random.seed(0)
+
+
+def _limit(limits: dict, process_limit: int | None) -> None:
+    seconds = math.ceil(limits["cpu_s"])
+    memory = limits["memory_mb"] * _MEGABYTE
+    files = max(8 * _MEGABYTE, limits["output_kb"] * 1024 + 4096)
+    wanted = {
+        resource.RLIMIT_CPU: (seconds, seconds + 1),
+        resource.RLIMIT_DATA: memory,
+        resource.RLIMIT_AS: memory + 512 * _MEGABYTE,
+        resource.RLIMIT_FSIZE: files,
+        resource.RLIMIT_NOFILE: 64,
+        resource.RLIMIT_CORE: 1,  # 0 still starts a core-dump helper; 1 is too small for both
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_SIGPENDING: 64,
+    }
+    if process_limit is not None:
+        wanted[resource.RLIMIT_NPROC] = process_limit
+    for limit, value in wanted.items():
+        soft, hard = value if isinstance(value, tuple) else (value, value)
+        ceiling = resource.getrlimit(limit)[1]
+        if ceiling != resource.RLIM_INFINITY:
+            soft, hard = min(soft, ceiling), min(hard, ceiling)
+        resource.setrlimit(limit, (soft, hard))

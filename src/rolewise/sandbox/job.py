@@ -1,0 +1,63 @@
+"""What is run in the sandbox, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import dataclass
+from typing import Any
+
+from rolewise.config import SandboxLimits
+
+STDERR_KEPT = 4096
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process: `program` with `stdin`, or the `calls` (lists of arguments) of `fn_name`."""
+
+    program: bytes
+    limits: SandboxLimits
+    stdin: bytes = b""
+    fn_name: str | None = None
+    calls: tuple[Any, ...] = ()
+
+    def call_payload(self) -> bytes:
+        """The calls as the candidate reads them."""
+        return json.dumps({"fn_name": self.fn_name, "calls": self.calls}).encode()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the process ended. `stdout` is at most one byte longer than the limit allows.
+
+    `status` is pass (ended well, nothing compared yet), runtime_error, timeout, memory,
+    output_limit or infra; `violation` says that it made a forbidden system call.
+    """
+
+    status: str
+    stdout: bytes = b""
+    stderr: bytes = b""
+    results: bytes = b""
+    cpu: float = 0.0
+    wall: float = 0.0
+    signal: int = 0
+    violation: bool = False
+    detail: str = ""
+
+
+def classify(reply: dict, limits: SandboxLimits, stdout: bytes, stderr: bytes) -> str:
+    """The status that the worker's report and the output's size amount to."""
+    if not reply["ready"]:
+        return "infra"
+    if reply["killed"] == "memory":
+        return "memory"
+    ending = reply["status"] & 0x7F
+    if reply["killed"] or reply["cpu"] >= limits.cpu_s or ending == signal.SIGXCPU:
+        return "timeout"
+    if ending == signal.SIGXFSZ or len(stdout) > limits.output_kb * 1024:
+        return "output_limit"
+    if reply["status"] != 0:
+        last = stderr.strip().rpartition(b"\n")[2]
+        return "memory" if last.startswith(b"MemoryError") else "runtime_error"
+    return "pass"
