@@ -9,6 +9,7 @@ rule summarise_cell:
         f"{CELL}/manifest.json",
         f"{CELL}/evaluations.parquet",
         f"{CELL}/accuracy.csv",
+        base_files,
     output:
         [f"{CELL}/{name}" for name in DIAGNOSTICS + SUMMARY],
     log:

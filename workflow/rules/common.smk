@@ -8,6 +8,7 @@ from snakemake.exceptions import WorkflowError
 try:
     from rolewise.config import parse as parse_config
     from rolewise.errors import ConfigError, RolewiseError
+    from rolewise.grid import base_of
     from rolewise.runs.graph import (
         FIGURES,
         REDRAWN,
@@ -31,6 +32,15 @@ except RolewiseError as error:
     raise WorkflowError(str(error))
 
 ROOT = study.config.results_dir
+if (
+    study.config.frozen
+    and ROOT != REDRAWN
+    and not Path(ROOT, "tables/cells.csv").is_file()
+):
+    raise WorkflowError(
+        f"frozen: {ROOT}/tables/cells.csv is not there; frozen mode redraws a finished study "
+        f"(leave out results_dir to redraw {REFERENCE}), or unset `frozen` to run it"
+    )
 CELL = f"{ROOT}/cells/{{cell}}/seed{{seed}}"
 TRANSFER = f"{ROOT}/transfer/{{wf}}-{{scale}}-{{task}}/seed{{seed}}"
 LOGS = f"{ROOT}/logs"
@@ -83,3 +93,9 @@ def single_agent_files(wildcards):
     """Adapter and checkpoint choice of the SA-RL cell that a transfer borrows."""
     cell = study.single_agent(wildcards.scale, wildcards.task)
     return study.paths([(cell, wildcards.seed)], "manifest.json", "accuracy.csv")
+
+
+def base_files(wildcards):
+    """Evaluations of the untrained workflow that a cell is compared with."""
+    base = base_of(study.config, known_cell(wildcards))
+    return study.paths([(base, wildcards.seed)], "evaluations.parquet")

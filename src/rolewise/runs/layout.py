@@ -31,6 +31,10 @@ class Layout:
         """Folder of a generator-only transfer evaluation."""
         return self.root / "transfer" / f"{workflow}-{scale}-{task}" / f"seed{seed}"
 
+    def log(self, stage: str, cell: Cell, seed: int) -> Path:
+        """Output of the last attempt at a stage (train, evaluate, summarise) of a cell."""
+        return self.root / "logs" / stage / f"{cell.name}-seed{seed}.log"
+
     @property
     def tables(self) -> Path:
         """Folder of tables, with cells.csv."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from rolewise.runs.provenance import code_fingerprint
 from rolewise.runs.state import StateDir
 
 LOG = "attempts"
@@ -18,17 +19,23 @@ class Meter:
         self._gpus = gpus
         self._started = time.monotonic()
         self.attempt = 1 + max((row["attempt"] for row in state.rows(LOG)), default=0)
-        self.beat()
 
     def beat(self) -> None:
         """Record the seconds spent so far; call it at every step, a killed attempt counts up to here."""
         wall = time.monotonic() - self._started
         row = {"attempt": self.attempt, "wall_s": wall, "cpu_s": cpu_seconds()}
-        self._state.append(LOG, [row | {"gpu_s": wall * self._gpus}])
+        row |= {"gpu_s": wall * self._gpus, "code": code_fingerprint()}
+        self._state.append(LOG, [row])
+
+    def code(self) -> list[str]:
+        """Fingerprints of the code behind the run, in order; more than one if it changed midway.
+
+        Rewriting the manifest of a finished run does not count: no beat, no code.
+        """
+        return list(dict.fromkeys(row["code"] for row in self._state.rows(LOG)))
 
     def totals(self) -> dict[str, float]:
-        """Attempts, wall, CPU and GPU seconds over all attempts, for the manifest."""
-        self.beat()
+        """Attempts, wall, CPU and GPU seconds over all attempts that did a step, for the manifest."""
         last = {row["attempt"]: row for row in self._state.rows(LOG)}
         sums = {k: sum(row[k] for row in last.values()) for k in ("wall_s", "cpu_s", "gpu_s")}
         return {"attempts": len(last), **{k: round(v, 3) for k, v in sums.items()}}

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import rolewise
-from rolewise.config import Config, digest
+from rolewise.config import Config, digest, for_cell
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.runs.layout import layout
@@ -62,7 +62,7 @@ def inputs(config: Config, cell: Cell) -> dict[str, str]:
     return {
         "data": content_hash(places.data(cell.task) / "manifest.json"),
         "model": content_hash(places.model(cell.scale) / "manifest.json"),
-        "prompts": tree_hash(PROMPTS / config.prompts),
+        "prompts": tree_hash(PROMPTS / for_cell(config, cell).prompts / cell.task),
     }
 
 

@@ -76,6 +76,20 @@ class StateDir:
             _held.discard(descriptor)
             os.close(descriptor)
 
+    def holder(self) -> dict | None:
+        """Who holds the folder now: host, pid, command, since; None if nobody does."""
+        try:
+            descriptor = os.open(self.path / "lock", os.O_RDWR)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _read_holder(os.read(descriptor, 4096))
+        finally:
+            os.close(descriptor)
+        return None
+
     def check_identity(self, identity: dict) -> None:
         """Store what this state belongs to, or refuse, naming the keys that differ from the stored."""
         file = self.path / "identity.json"
@@ -230,17 +244,22 @@ def _remedy(error: OSError) -> str:
     return "check the disk, then rerun the same command"
 
 
-def _describe_holder(path: Path, content: bytes) -> str:
+def _read_holder(content: bytes) -> dict:
     try:
-        holder = json.loads(content)
-        who = (
-            f"process {holder['pid']} on {holder['host']} since {holder['since']} "
-            f"({holder['command']})"
-        )
-        advice = f"wait for it or stop it (`kill {holder['pid']}` on {holder['host']}), then rerun"
-    except (ValueError, KeyError):
-        who, advice = "another process", "wait for it, then rerun"
-    return f"{path} is in use by {who}; {advice}"
+        return json.loads(content)
+    except ValueError:  # it has only just taken the lock
+        return {}
+
+
+def _describe_holder(path: Path, content: bytes) -> str:
+    holder = _read_holder(content)
+    if not holder:
+        return f"{path} is in use by another process; wait for it, then rerun"
+    return (
+        f"{path} is in use by process {holder['pid']} on {holder['host']} since "
+        f"{holder['since']} ({holder['command']}); wait for it or stop it "
+        f"(`kill {holder['pid']}` on {holder['host']}), then rerun"
+    )
 
 
 def _differences(stored: Any, wanted: Any, key: str = "") -> list[str]:

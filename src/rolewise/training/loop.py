@@ -255,8 +255,10 @@ def _manifest(
         "steps": own.training.steps,
         "state": str(state.path),
         "checkpoints": {str(step): str(state.checkpoint(step)) for step in steps},
-        "tokens": counts,
-        "cost": meter.totals() | {"peak_memory_mb": round(peak / 1024, 1)},
-        "sandbox": {"tier": probe().tier} if cell.task == "Code" else None,
+        "code": meter.code(),
+        **counts,
+        **meter.totals(),
+        "peak_memory_mb": round(peak / 1024, 1),
+        "sandbox_tier": probe().tier if cell.task == "Code" else None,
     }
     return provenance.manifest(config, cell, seed, subset, extra)
