@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rolewise.analysis.collect import write_cells
 from rolewise.analysis.outcomes import choose_checkpoints, mark_steps, outcomes
 from rolewise.analysis.summarise import Inputs, summary_of
 from rolewise.config import Config
@@ -88,9 +89,10 @@ def accuracy_curve(config: Config, cell: Cell) -> np.ndarray:
 
 
 def write_study(root: Path, config: Config) -> Layout:
-    """Write every file of a finished study below `root`, up to the per-cell files.
+    """Write every file of a finished study below `root`, up to `tables/cells.csv`.
 
     Functions that take only a configuration look below `config.results_dir`, so make it `root`.
+    Takes seconds; share it among the tests of a module.
     """
     layout = Layout(Path(root))
     solved = {task: problems(config, task) for task in config.grid.tasks}
@@ -107,6 +109,7 @@ def write_study(root: Path, config: Config) -> Layout:
             for workflow in config.grid.workflows:
                 for seed in config.seeds:
                     _write_transfer(layout, config, Cell(workflow, "SA", scale, task), seed, solved)
+    write_cells(config.model_copy(update={"results_dir": str(root)}))
     return layout
 
 

@@ -25,6 +25,7 @@ from rolewise.tasks.parsing import parse_strategies
 from rolewise.workflows.base import Topology
 
 EPISODE = ["problem", "sample"]
+_AGREEMENT = ("agreeing", "comparable")
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def role_signatures(now: Checkpoint, role: str, limits: Signatures) -> list[Sign
     parsing = (calls["kind"] != "answer").any()
     if parsing:
         found["parse_fallback"] = _rate(now, calls, calls["fallback"].astype(float))
-    hedged = [float(hedges(text, limits.hedging_phrases)) for text in calls["text"]]
+    phrase = hedging_pattern(limits.hedging_phrases)
+    hedged = [float(phrase.search(text) is not None) for text in calls["text"]]
     found["hedging"] = _rate(now, calls, hedged)
     found["distinct"] = _rate(now, calls, calls["distinct_tokens"], calls["tokens"])
     found["mean_logprob"] = _rate(now, calls, calls["logprob"], calls["tokens"])
@@ -97,11 +99,10 @@ def role_signatures(now: Checkpoint, role: str, limits: Signatures) -> list[Sign
     return [Signature(role, name, value) for name, value in (found | shape).items()]
 
 
-def hedges(text: str, phrases: Iterable[str]) -> bool:
-    """Whether `text` holds one of `phrases` as whole words, in any case."""
-    return any(
-        re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text, re.IGNORECASE) for phrase in phrases
-    )
+def hedging_pattern(phrases: Iterable[str]) -> re.Pattern[str]:
+    """Finds any of `phrases` as whole words, in any case; without phrases it finds nothing."""
+    words = "|".join(map(re.escape, phrases))
+    return re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else r"(?!)", re.IGNORECASE)
 
 
 def captures(now: Checkpoint, base: Checkpoint, role: str) -> list[Signature]:
@@ -121,17 +122,20 @@ def captures(now: Checkpoint, base: Checkpoint, role: str) -> list[Signature]:
 
 def slot_signatures(now: Checkpoint, base: Checkpoint, parallel: str) -> list[Signature]:
     """What only parallel slots show: oracle, choice among them, agreement and similarity."""
-    slots = slot_table(now.role(parallel))
-    wrong_outcome = ~now.calls.groupby(EPISODE)["correct"].first().reindex(slots.index).astype(bool)
-    oracle = slots["oracle"].astype(float)
-    agreement = _ratio(now, slots["agreeing"], slots["comparable"])
-    then = slot_table(base.role(parallel))
+    slots, then = slot_table(now.role(parallel)), slot_table(base.role(parallel))
+    outcome = now.role(parallel).drop_duplicates(EPISODE).sort_values(EPISODE)["correct"]
+    wrong = 1 - outcome.to_numpy(dtype=float)
+    oracle = slots["oracle"]
     return [
-        Signature(parallel, "oracle", _ratio(now, oracle, oracle * 0 + 1)),
-        Signature("all", "selection_error", _ratio(now, oracle * wrong_outcome, oracle)),
-        Signature(parallel, "wrong_agreement", agreement),
+        Signature(parallel, "oracle", _rate(now, slots, oracle)),
+        Signature("all", "selection_error", _rate(now, slots, oracle * wrong, oracle)),
+        Signature(
+            parallel, "wrong_agreement", _rate(now, slots, slots["agreeing"], slots["comparable"])
+        ),
         Signature(parallel, "wrong_agreement_gain", _agreement_gain(now, slots, then)),
-        Signature(parallel, "slot_similarity", _ratio(now, slots["similarity"], slots["pairs"])),
+        Signature(
+            parallel, "slot_similarity", _rate(now, slots, slots["similarity"], slots["pairs"])
+        ),
     ]
 
 
@@ -142,26 +146,30 @@ def slot_table(calls: pd.DataFrame) -> pd.DataFrame:
     where every slot is wrong and a pair can be compared (else both 0). `similarity` of `pairs` = 1:
     mean over slot pairs of the Jaccard index of their word pairs (0 of 0 for a single slot).
     """
-    rows = []
     last = calls.groupby(EPISODE)["turn"].transform("max")
-    for episode, group in calls[calls["turn"] == last].groupby(EPISODE, sort=True):
-        right = group["role_correct"].astype(bool)
-        keys = [key for key in group["answer_key"] if isinstance(key, str)]
+    episodes: dict[tuple[str, int], list] = {}
+    for row in calls[calls["turn"] == last].itertuples(index=False):
+        slot = (bool(row.role_correct), row.answer_key, bigrams(row.text))
+        episodes.setdefault((row.problem, row.sample), []).append(slot)
+    rows = []
+    for (problem, sample), slots in sorted(episodes.items()):
+        right = any(correct for correct, _, _ in slots)
+        keys = [key for _, key, _ in slots if isinstance(key, str)]
         same = [a == b for a, b in itertools.combinations(keys, 2)]
-        comparable = bool(same) and not right.any()
-        alike = [jaccard(a, b) for a, b in itertools.combinations(map(bigrams, group["text"]), 2)]
+        alike = [jaccard(a, b) for a, b in itertools.combinations([s[2] for s in slots], 2)]
+        comparable = bool(same) and not right
         rows.append(
             {
-                "problem": episode[0],
-                "sample": episode[1],
-                "oracle": right.any(),
+                "problem": problem,
+                "sample": sample,
+                "oracle": float(right),
                 "agreeing": float(np.mean(same)) if comparable else 0.0,
                 "comparable": float(comparable),
                 "similarity": float(np.mean(alike)) if alike else 0.0,
                 "pairs": float(bool(alike)),
             }
         )
-    return pd.DataFrame(rows).set_index(EPISODE)
+    return pd.DataFrame(rows)
 
 
 def bigrams(text: str) -> frozenset[tuple[str, str]]:
@@ -177,7 +185,7 @@ def jaccard(a: frozenset, b: frozenset) -> float:
 
 def _agreement_gain(now: Checkpoint, slots: pd.DataFrame, base: pd.DataFrame) -> Interval:
     columns_PK = np.column_stack(
-        [_per_problem(now, table[name]) for table in (slots, base) for name in _AGREEMENT]
+        [_sums(now, table, table[name]) for table in (slots, base) for name in _AGREEMENT]
     )
     contributes = columns_PK[:, [1, 3]].any(axis=1)
     return function_interval(
@@ -185,9 +193,6 @@ def _agreement_gain(now: Checkpoint, slots: pd.DataFrame, base: pd.DataFrame) ->
         lambda means: ratio(means[..., :2]) - ratio(means[..., 2:]),
         now.resamples,
     )
-
-
-_AGREEMENT = ("agreeing", "comparable")
 
 
 def _verdicts(now: Checkpoint, role: str) -> Iterator[Signature]:
@@ -225,20 +230,14 @@ def _plans(now: Checkpoint, role: str, most: int) -> list[Signature]:
 
 
 def _rate(
-    now: Checkpoint, calls: pd.DataFrame, top: Iterable, bottom: Iterable | None = None
+    now: Checkpoint, rows: pd.DataFrame, top: Iterable, bottom: Iterable | None = None
 ) -> Interval:
-    index = pd.Index(calls["problem"])
-    numerator = pd.Series(np.asarray(top, dtype=float), index)
-    ones = np.ones(len(index)) if bottom is None else np.asarray(bottom, dtype=float)
-    return _ratio(now, numerator, pd.Series(ones, index))
+    ones = np.ones(len(rows)) if bottom is None else bottom
+    return ratio_interval(_sums(now, rows, top), _sums(now, rows, ones), now.resamples)
 
 
-def _ratio(now: Checkpoint, numerator: pd.Series, denominator: pd.Series) -> Interval:
-    return ratio_interval(
-        _per_problem(now, numerator), _per_problem(now, denominator), now.resamples
-    )
-
-
-def _per_problem(now: Checkpoint, values: pd.Series) -> np.ndarray:
-    sums = values.groupby(level="problem").sum()
-    return sums.reindex(now.problems, fill_value=0.0).to_numpy(dtype=float)
+def _sums(now: Checkpoint, rows: pd.DataFrame, values: Iterable) -> np.ndarray:
+    """Sums of `values` over the rows of every problem of the checkpoint; others are left out."""
+    where = pd.Index(now.problems).get_indexer(rows["problem"])
+    weights = np.asarray(values, dtype=float)[where >= 0]
+    return np.bincount(where[where >= 0], weights=weights, minlength=len(now.problems))

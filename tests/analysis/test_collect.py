@@ -1,0 +1,130 @@
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rolewise.analysis import measures
+from rolewise.analysis.collect import collect, read_cells
+from rolewise.errors import DataError
+from rolewise.grid import Cell
+from rolewise.records import CELLS, METRICS
+from tests import configs, synthetic
+
+KEY = [name for name in CELLS if name not in ("value", "lo", "hi", "n")]
+
+
+@pytest.fixture(scope="session")
+def cells(study):
+    return read_cells(study[0])
+
+
+def test_the_table_has_the_contracts_columns_and_one_row_per_key(cells):
+    assert list(cells) == list(CELLS)
+    assert not cells.duplicated(KEY).any()
+    assert len(cells) < 40_000
+
+
+def test_every_metric_is_documented(cells):
+    named = {
+        *measures.EVALUATED, *measures.COMPARED, *measures.DETECTED, *measures.COSTS,
+        *measures.SIGNATURES, *METRICS,
+        *(f"{m}_{end}" for m in measures.EXTREMES for end in ("first", "max", "min", "last")),
+    }  # fmt: skip
+    plain = {m for m in cells["metric"].unique() if not m.startswith(("capture_by", "captured_by"))}
+    assert plain <= named
+
+
+def test_reading_gives_back_what_was_collected(study):
+    config, _ = study
+    pd.testing.assert_frame_equal(read_cells(config), collect(config), check_dtype=False)
+
+
+def test_table_1_numbers_follow_exactly_from_the_evaluation_rows(study, cells):
+    _, layout = study
+    for path in sorted(layout.root.glob("cells/*/seed0/summary.json")):
+        summary = json.loads(path.read_text())
+        rows = pd.read_parquet(path.parent / "evaluations.parquet")
+        mine = cells[
+            (cells.workflow == summary["workflow"])
+            & (cells.policy == summary["policy"])
+            & (cells.task == summary["task"])
+            & (cells.variant == "")
+        ]
+        for name, step in summary["steps"].items():
+            for split in ("select", "report"):
+                part = rows[(rows.step == step) & (rows.split == split)]
+                expected = part.correct.sum() / len(part)
+                assert summary["accuracy"][name][split]["value"] == expected
+                assert summary["accuracy"][name][split]["n"] == part.problem.nunique()
+                found = mine[
+                    (mine.metric == "accuracy") & (mine.step == step) & (mine.split == split)
+                ]
+                assert found.value.tolist() == [expected]
+
+
+def test_the_gain_over_sa_is_paired_on_problems_at_the_checkpoint_of_the_same_name(study, cells):
+    _, layout = study
+    voting, single = Cell("Voting", "SP", "0.1M", "Math"), Cell("Single", "SA", "0.1M", "Math")
+    right = {}
+    for cell in (voting, single):
+        folder = layout.cell(cell, 0)
+        best = json.loads((folder / "summary.json").read_text())["steps"]["best"]
+        rows = pd.read_parquet(folder / "evaluations.parquet")
+        rows = rows[(rows.step == best) & (rows.split == "report")]
+        right[cell] = rows.set_index("problem").correct.astype(float)
+    expected = (right[voting] - right[single]).mean()
+    row = cells[
+        (cells.metric == "gain_sa") & (cells.workflow == "Voting") & (cells.policy == "SP")
+        & (cells.task == "Math") & (cells.split == "report")
+        & cells.checkpoint.str.contains("best")
+    ]  # fmt: skip
+    assert row.value.item() == pytest.approx(expected)
+    assert row.lo.item() <= expected <= row.hi.item()
+
+
+def test_the_cliff_and_the_captured_cell_are_found(study, cells):
+    config, _ = study
+    falls = cells[(cells.metric == "cliff") & (cells.value == 1)]
+    fallen = {f"{r.workflow}-{r.policy}-{r.scale}-{r.task}" for r in falls.itertuples()}
+    assert synthetic.cliff_cell(config).name in fallen
+    taken = cells[(cells.metric == "captured_by_generator") & (cells.role == "evaluator")]
+    taken = taken[taken.value == 1]
+    captured = synthetic.captured_cell(config)
+    assert set(zip(taken.policy, taken.task, strict=True)) == {(captured.policy, captured.task)}
+
+
+def test_long_trainings_are_thinned_to_windows(tmp_path):
+    settings = {
+        "training.steps": 250, "training.checkpoint_every": 50, "grid.workflows": ["Voting"],
+        "grid.policies": ["IP"], "grid.tasks": ["Math"], "grid.single_agent": False,
+        "evaluation.transfer_scales": [],
+    }  # fmt: skip
+    config = configs.config(tmp_path, settings=settings)
+    layout = synthetic.write_study(tmp_path, config)
+    curve = read_cells(config)
+    curve = curve[(curve.metric == "grad_norm") & (curve.role == "all")]
+    logged = pd.read_parquet(
+        layout.cell(Cell("Voting", "IP", "0.1M", "Math"), 0) / "metrics.parquet"
+    )
+    logged = logged[logged.role == "all"].sort_values("step").grad_norm.to_numpy()
+    assert list(curve.step) == [*range(5, 251, 5)]
+    assert np.allclose(curve.value, logged.reshape(50, 5).max(axis=1))
+
+
+def test_a_missing_cell_is_an_error_and_on_request_a_visible_gap(study, tmp_path):
+    _, layout = study
+    root = tmp_path / "results"
+    shutil.copytree(layout.root, root)
+    config = configs.config(root)
+    gone = Cell("Single", "SA", "0.1M", "Math")
+    shutil.rmtree(layout.__class__(root).cell(gone, 0))
+    with pytest.raises(DataError, match=r"SA-RL-0\.1M-Math/seed0"):
+        collect(config)
+    found = collect(config, allow_missing=True)
+    gap = found[found.metric == measures.MISSING]
+    assert gap[["policy", "task", "n"]].values.tolist() == [["SA", "Math", 0]]
+    assert gap.value.isna().all()
+    compared = found[(found.metric == "gain_sa") & (found.task == "Math")]
+    assert compared.empty and (found.metric == "gain_base").any()
