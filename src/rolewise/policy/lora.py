@@ -1,8 +1,8 @@
 """The linear layers that training differentiates: frozen weight plus adapter, gradients kept flat.
 
 Only the adapter and the activations need gradients, so the backward pass is written out: it adds the
-adapter's gradient straight into a flat accumulator, which the caller changes from role to role. That
-is how every role's gradient is known at no extra backward pass.
+adapter's gradient straight into flat accumulators, one for every part of the tokens that the caller
+wants to tell apart. That is how every role's gradient is known at no extra backward pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class AdapterLinear:
 
     def __init__(self, backbone: Backbone, adapter: Adapter):
         self.backbone, self.adapter = backbone, adapter
-        self.gradient: Tensor | None = None
+        self.targets: list[tuple[slice, Tensor]] = []
         self._merge = backbone.dtype == torch.float32
         self._version = -1
         self._weights: dict[tuple[int, str], Tensor] = {}
@@ -42,7 +42,9 @@ class AdapterLinear:
             self._version = self.adapter.version
 
     def __call__(self, layer: int, group: str, x: Tensor) -> Tensor:
-        """Apply one linear group to `x_N*`."""
+        """Apply one linear group to `x_N*`; the backward pass adds each token range of `targets` (as they
+        are now) to its flat accumulator.
+        """
         self.refresh()
         if torch.is_grad_enabled():
             return _Linear.apply(x, self._anchor, self, layer, group)
@@ -70,7 +72,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, anchor, linear, layer, group):
         ctx.save_for_backward(x)
-        ctx.linear, ctx.key = linear, (layer, group)
+        ctx.linear, ctx.key, ctx.targets = linear, (layer, group), linear.targets
         return _forward(linear, layer, group, x)
 
     @staticmethod
@@ -80,21 +82,15 @@ class _Linear(torch.autograd.Function):
         adapter = linear.adapter
         site: Site = adapter.sites[layer, group]
         a, bs = _factors(linear, layer, group)
-        low = x @ a.T
-        grad_low = []
-        grad_a, grad_bs = adapter.factors(linear.gradient, site)
-        outputs = [shape[0] for shape in site.b_shapes]
-        for b, grad_b, y_part, low_part in zip(
-            bs,
-            grad_bs,
-            grad_y.split(outputs, dim=-1),
-            low.split(adapter.rank, dim=-1),
-            strict=True,
-        ):
-            _add_product(grad_b, y_part.T, low_part, adapter.scale)
-            grad_low.append(y_part @ b)
-        grad_low = torch.cat(grad_low, dim=-1) if len(grad_low) > 1 else grad_low[0]
-        _add_product(grad_a, grad_low.T, x, adapter.scale)
+        low = (x @ a.T).split(adapter.rank, dim=-1)
+        grads_y = grad_y.split([shape[0] for shape in site.b_shapes], dim=-1)
+        grads_low = [part @ b for part, b in zip(grads_y, bs, strict=True)]
+        grad_low = torch.cat(grads_low, dim=-1) if len(grads_low) > 1 else grads_low[0]
+        for tokens, flat in ctx.targets:
+            grad_a, grad_bs = adapter.factors(flat, site)
+            _add_product(grad_a, grad_low[tokens].T, x[tokens], adapter.scale)
+            for grad_b, y_part, low_part in zip(grad_bs, grads_y, low, strict=True):
+                _add_product(grad_b, y_part[tokens].T, low_part[tokens], adapter.scale)
         grad_x = None
         if ctx.needs_input_grad[0]:
             grad_x = grad_y @ linear._weights[layer, group]

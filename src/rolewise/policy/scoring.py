@@ -8,7 +8,8 @@ completions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,18 +32,33 @@ class Scores:
 
 
 class Packing:
-    """How rows of (prompt, completion) are laid out as flat tokens."""
+    """How rows of (prompt, completion) are laid out as flat tokens: all prompts, then all completions.
 
-    def __init__(self, rows: Sequence[tuple[Ids, Ids]], device: torch.device):
-        index = {prompt: u for u, prompt in enumerate(dict.fromkeys(p for p, _ in rows))}
-        prompts = list(index)
-        owner_R = [index[prompt] for prompt, _ in rows]
+    `parts_R` labels the rows whose gradients are to be told apart; rows of a part must be adjacent, and
+    parts share no prompt. `segments` says which tokens belong to which part.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[tuple[Ids, Ids]],
+        device: torch.device,
+        parts_R: Sequence[Hashable] | None = None,
+    ):
+        parts_R = [None] * len(rows) if parts_R is None else parts_R
+        owned = [(part, prompt) for part, (prompt, _) in zip(parts_R, rows, strict=True)]
+        index = {key: u for u, key in enumerate(dict.fromkeys(owned))}
+        prompts = [prompt for _, prompt in index]
+        owner_R = [index[key] for key in owned]
         # The last token of a completion predicts nothing, so it is not run.
         inputs = [completion[:-1] for _, completion in rows]
         prompt_lengths = torch.tensor([len(p) for p in prompts])
         input_lengths = torch.tensor([len(i) for i in inputs])
         self.lengths_R = torch.tensor([len(c) for _, c in rows])
         self.prompt_tokens = int(prompt_lengths.sum())
+        self.segments = [
+            *_segments([part for part, _ in index], prompt_lengths.tolist(), 0),
+            *_segments(parts_R, input_lengths.tolist(), self.prompt_tokens),
+        ]
 
         flat = [t for p in prompts for t in p] + [t for i in inputs for t in i]
         self.ids_N = torch.tensor(flat, device=device)
@@ -156,6 +172,19 @@ def _token_scores(
         -(p * log_p.detach()).sum(-1),
         p.max(-1).values,
     )
+
+
+def _segments(
+    parts: Sequence[Hashable], lengths: Sequence[int], start: int
+) -> list[tuple[Hashable, slice]]:
+    """(part, its tokens) for runs of equal parts whose pieces have these lengths."""
+    found = []
+    pieces = zip(parts, lengths, strict=True)
+    for part, run in itertools.groupby(pieces, key=lambda piece: piece[0]):
+        stop = start + sum(length for _, length in run)
+        found.append((part, slice(start, stop)))
+        start = stop
+    return found
 
 
 def _ranges(lengths: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rolewise.config import Update
@@ -29,19 +31,23 @@ def minibatches(rows: list[Row], settings: Update, seed: int) -> list[list[Row]]
     return chunks
 
 
-def microbatches(rows: list[Row], tokens: int) -> list[list[Row]]:
+def microbatches(
+    rows: list[Row], tokens: int, part_of: Callable[[Row], tuple] = lambda row: ()
+) -> list[list[Row]]:
     """Rows in groups of at most `tokens` tokens, a shared prompt counted once, like lengths together.
 
-    A row longer than the budget is a group of its own.
+    Rows of one part (whose gradients are to be told apart) stay adjacent and share prompts only among
+    themselves. A row longer than the budget is a group of its own.
     """
-    ordered = sorted(rows, key=lambda r: (len(r.prompt_ids), r.prompt_ids, r.tokens))
+    ordered = sorted(rows, key=lambda r: (part_of(r), len(r.prompt_ids), r.prompt_ids, r.tokens))
     groups: list[list[Row]] = []
     used, last = 0, None
     for row in ordered:
-        cost = row.tokens + (0 if row.prompt_ids == last else len(row.prompt_ids))
+        owner = (part_of(row), row.prompt_ids)
+        cost = row.tokens + (0 if owner == last else len(row.prompt_ids))
         if not groups or used + cost > tokens:
             groups.append([])
             used, cost = 0, row.tokens + len(row.prompt_ids)
         groups[-1].append(row)
-        used, last = used + cost, row.prompt_ids
+        used, last = used + cost, owner
     return groups

@@ -1,11 +1,12 @@
 """One update: rows become role gradients, role gradients become optimiser steps, all of it accounted.
 
-Rows are processed role by role (on ledger steps also by slot, turn and block of problems), each into an
-accumulator of its own, so the ledger costs no extra backward pass.
+The tokens of every role (on ledger steps also of every slot, turn and block of problems) add up in an
+accumulator of their own during the one backward pass, so the ledger costs no extra one.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from rolewise.training.ledger import (
     ledger_rows,
     role_shares,
 )
-from rolewise.training.objective import clipped_loss, importance_weights, k3
+from rolewise.training.objective import TokenLoss, clipped_loss, importance_weights, k3
 from rolewise.training.optimizer import AdapterOptimizer
 from rolewise.training.rows import Row
 
@@ -200,48 +201,49 @@ class Updater:
             len(batch) if settings.denominator == "rows" else len({row.episode for row in batch})
         )
         weights = role_token_weights(batch) if settings.role_weights == "token" else {}
-        groups: dict[PartKey, list[Row]] = defaultdict(list)
-        for row in batch:
-            if row.advantage != 0 or settings.kl_anchor.get(row.role):
-                key = (row.role, 0, 0, 0)
-                if blocks is not None:
-                    key = (row.role, row.slot, row.turn, blocks[row.problem])
-                groups[key].append(row)
-        parts = {}
-        for key in sorted(groups):
-            role = key[0]
-            gradient = torch.zeros_like(self.policy.adapters[name].theta)
-            self.policy.linears[name].gradient = gradient
-            factor = weights.get(role, 1.0) / denominator
-            for micro in microbatches(
-                parallel.share(groups[key]), self.config.training.update.microbatch_tokens
-            ):
-                self._backward(name, micro, factor, report, first)
+
+        def part_of(row: Row) -> PartKey:
+            if blocks is None:
+                return (row.role, 0, 0, 0)
+            return (row.role, row.slot, row.turn, blocks[row.problem])
+
+        rows = [row for row in batch if row.advantage != 0 or settings.kl_anchor.get(row.role)]
+        theta = self.policy.adapters[name].theta
+        parts = {key: torch.zeros_like(theta) for key in sorted({part_of(row) for row in rows})}
+        factors = {row.role: weights.get(row.role, 1.0) / denominator for row in rows}
+        ordered = sorted(rows, key=part_of)
+        for micro in microbatches(
+            parallel.share(ordered), self.config.training.update.microbatch_tokens, part_of
+        ):
+            keys = [part_of(row) for row in micro]
+            self._backward(name, micro, keys, parts, factors, report, first)
+        for gradient in parts.values():
             parallel.add_up(gradient)
-            parts[key] = gradient
         return parts
 
     def _backward(
         self,
         name: str,
         rows: list[Row],
-        factor: float,
+        keys: list[PartKey],
+        parts: dict[PartKey, Tensor],
+        factors: dict[str, float],
         report: UpdateReport,
         first: dict[int, np.ndarray] | None,
     ) -> None:
         settings = self.config.training.loss
-        role = rows[0].role
         device = self.policy.backbone.device
-        packing = Packing([(r.prompt_ids, r.completion_ids) for r in rows], device)
+        packing = Packing([(r.prompt_ids, r.completion_ids) for r in rows], device, keys)
+        linear = self.policy.linears[name]
+        linear.targets = [(tokens, parts[key]) for key, tokens in packing.segments]
         scores = score(
             self.policy.backbone,
-            self.policy.linears[name],
+            linear,
             packing,
             self.config.sampling.temperature,
             recompute=self.config.training.gradient_checkpointing,
         )
         new_T = scores.logprobs_T
-        lengths_R = packing.lengths_R.to(device)
 
         def per_token(values: Sequence[float]) -> Tensor:
             return torch.tensor(values, dtype=torch.float32, device=device)[packing.row_T]
@@ -253,18 +255,15 @@ class Updater:
             old_T = torch.from_numpy(np.concatenate(known)).to(device)
         token_loss = clipped_loss(new_T, old_T, per_token([r.advantage for r in rows]), settings)
         # Mean over the tokens of a row, then over rows: every row weighs the same.
-        weight_T = (factor / lengths_R.float())[packing.row_T]
+        weight_T = per_token([factors[r.role] / r.tokens for r in rows])
         loss_T = token_loss.loss_T * importance_weights(old_T, sampled_T, settings)
-        beta = settings.kl_anchor.get(role, 0.0)
-        if beta:
+        betas = [settings.kl_anchor.get(r.role, 0.0) for r in rows]
+        if any(betas):
             with torch.no_grad():
                 base_T = self._score(packing, None)
-            loss_T = loss_T + beta * k3(new_T, base_T)
+            loss_T = loss_T + per_token(betas) * k3(new_T, base_T)
         (loss_T * weight_T).sum().backward()
-        entry = report.roles[role]
-        entry.clipped += int((token_loss.clipped_T & (token_loss.loss_T != 0)).sum())
-        entry.loss_tokens += len(new_T)
-        entry.ratio_max = float(np.fmax(entry.ratio_max, float(token_loss.ratio_T.max())))
+        _log_ratios(rows, packing, token_loss, report)
         if first is not None:
             values = new_T.detach().cpu().split(packing.lengths_R.tolist())
             first.update({r.index: v.numpy() for r, v in zip(rows, values, strict=True)})
@@ -368,6 +367,19 @@ class Updater:
         linear: Linear = self.policy.linear(adapter)
         temperature = self.config.sampling.temperature
         return score(self.policy.backbone, linear, packing, temperature).logprobs_T
+
+
+def _log_ratios(rows: list[Row], packing: Packing, loss: TokenLoss, report: UpdateReport) -> None:
+    """Add the in-loss policy ratios and clip counts of a micro-batch to its roles."""
+    ratios, clipped = loss.ratio_T.cpu().numpy(), loss.clipped_T.cpu().numpy()
+    start = 0
+    for role, run in itertools.groupby(rows, key=lambda row: row.role):
+        stop = start + sum(row.tokens for row in run)
+        entry = report.roles[role]
+        entry.clipped += int(clipped[start:stop].sum())
+        entry.loss_tokens += stop - start
+        entry.ratio_max = float(np.fmax(entry.ratio_max, ratios[start:stop].max()))
+        start = stop
 
 
 def by_role(parts: dict[PartKey, Tensor]) -> dict[str, Tensor]:
