@@ -20,7 +20,7 @@ from rolewise.sandbox.namespaces import SCRATCH
 
 _MEGABYTE = 1 << 20
 _DEPTH = 64
-_THREADS = 64
+_RECURSION_LIMIT = 1000
 
 # What the problem sites that state problems as calls import before the program.
 _CALL_PREAMBLE = """
@@ -79,6 +79,8 @@ def run_calls(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
     to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
     write = os.write
     for arguments in task["calls"]:
+        random.seed(0)
+        sys.setrecursionlimit(_RECURSION_LIMIT)
         try:
             module = types.ModuleType("solution")
             sys.modules["solution"] = module
@@ -204,9 +206,9 @@ def _enter_landlock(lock: Lock) -> None:
 
 def _renew_interpreter() -> None:
     """Streams, signals, seeds and defaults as in an interpreter that was just started."""
-    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = sys.__stderr__ = open(
+    sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.__stderr__ = os.fdopen(
         2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1
     )
     signal.signal(signal.SIGINT, signal.default_int_handler)

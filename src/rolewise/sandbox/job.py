@@ -32,7 +32,8 @@ class Outcome:
     """How the process ended. `stdout` is at most one byte longer than the limit allows.
 
     `status` is pass (ended well, nothing compared yet), runtime_error, timeout, memory,
-    output_limit or infra; `violation` says that it made a forbidden system call.
+    output_limit or infra; `violation` says that it made a forbidden system call, `starved` that a
+    timeout may be the machine's fault.
     """
 
     status: str
@@ -43,6 +44,7 @@ class Outcome:
     wall: float = 0.0
     signal: int = 0
     violation: bool = False
+    starved: bool = False
     detail: str = ""
 
 

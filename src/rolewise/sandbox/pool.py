@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import rolewise
+from rolewise.config import SandboxLimits
 from rolewise.errors import SandboxError
 from rolewise.sandbox.job import STDERR_KEPT, Job, Outcome, classify
 from rolewise.sandbox.zygote import Plan
@@ -139,9 +141,17 @@ class Worker:
             status = classify(reply, limits, stdout, stderr)
             ending = reply["status"] & 0x7F
             outcome = Outcome(
-                status, stdout, stderr, results, reply["cpu"], reply["wall"], ending,
-                ending == 31, reply["detail"],
-            )  # fmt: skip
+                status,
+                stdout,
+                stderr,
+                results,
+                cpu=reply["cpu"],
+                wall=reply["wall"],
+                signal=ending,
+                violation=ending == signal.SIGSYS,
+                starved=reply["starved"] and reply["cpu"] < limits.cpu_s / 2,
+                detail=reply["detail"],
+            )
         self.served += 1
         self.forget()
         return outcome
@@ -155,9 +165,11 @@ class Worker:
     def stop(self) -> None:
         """End the worker and everything inside it."""
         self.forget()
-        self.channel.close()
         self.process.kill()
         self.process.wait()
+        # Its namespace dies with it, a moment later; the channel closes when that has happened.
+        select.select([self.channel], [], [], _GRACE_S)
+        self.channel.close()
 
 
 def _memory_file(content: bytes) -> int:
@@ -181,6 +193,7 @@ class Counters:
     tests: int = 0
     violations: int = 0
     infra: int = 0
+    starved: int = 0
 
 
 @dataclass
@@ -189,6 +202,7 @@ class _Task:
     steps: Steps
     job: Job
     failures: int = 0
+    starved: bool = False
 
 
 @dataclass
@@ -199,6 +213,7 @@ class Pool:
     size: int
     counters: Counters = field(default_factory=Counters)
     workers: list[Worker] = field(default_factory=list)
+    lost: tuple[str, ...] = ()
 
     def run(self, steps: Sequence[Steps[T]]) -> list[T]:
         """Drive each generator (it yields jobs, gets outcomes) to its value, in order.
@@ -226,7 +241,7 @@ class Pool:
         fresh = [Worker(self.tier, slot) for slot in range(len(self.workers), size)]
         self.workers += fresh
         for worker in fresh:
-            worker.wait_until_ready()
+            self.lost = tuple(worker.wait_until_ready()["lost"])
 
     def _renew(self, position: int) -> None:
         self.workers[position].stop()
@@ -266,6 +281,11 @@ class Pool:
             if outcome.status == "infra":
                 self._retry(task, position, outcome, results, waiting)
                 continue
+            if outcome.starved and not task.starved:
+                self.counters.starved += 1
+                task.starved = True
+                waiting.append(task)
+                continue
             self.counters.tests += 1
             self.counters.violations += outcome.violation
             self._advance(task, outcome, results, waiting)
@@ -290,8 +310,6 @@ class Pool:
         self._advance(task, Outcome("runtime_error", detail=outcome.detail), results, waiting)
 
     def _known_program(self, position: int) -> Outcome:
-        from rolewise.config import SandboxLimits
-
         worker = self.workers[position]
         worker.send(Job(b"print(6 * 7)", SandboxLimits()))
         return worker.receive()

@@ -53,7 +53,7 @@ def _some_bits(index: int, mask: int, then: Code) -> Code:
     return [*_load_argument(index), (_IF_ANY_BIT, 1, 0, mask), *_act(_REFUSE), *then]
 
 
-def _checks(tier: int) -> dict[str, Code]:
+def _checks(tier: int, forks: bool) -> dict[str, Code]:
     """What is asked of the arguments of the checked calls."""
     allow = _act(_ALLOW)
     checks = {
@@ -66,22 +66,25 @@ def _checks(tier: int) -> dict[str, Code]:
         "setpriority": _one_of(0, (0,), _one_of(1, (0,), allow)),
         "clone": _no_bits(0, _NEW_NAMESPACES, allow),
     }
-    if tier == 1:
+    if not forks:
+        checks["clone"] = _some_bits(0, _THREAD, checks["clone"])
+    if tier == 1:  # signals end at the process namespace, writing at the read-only mounts
         return checks | dict.fromkeys(("open", "openat", "kill", "tgkill"), allow)
-    to_self = _one_of(0, (_SELF,), allow)
-    checks |= {"clone": _some_bits(0, _THREAD, checks["clone"]), "kill": to_self, "tgkill": to_self}
+    checks |= dict.fromkeys(("kill", "tgkill"), _one_of(0, (_SELF,), allow))
     if tier == 2:
         checks |= {"open": _no_bits(1, _WRITING, allow), "openat": _no_bits(2, _WRITING, allow)}
     return checks
 
 
-def _policy(table: CallTable, tier: int) -> dict[int, Code]:
+def _policy(table: CallTable, tier: int, forks: bool) -> dict[int, Code]:
     codes = dict.fromkeys(table.allowed.values(), _act(_ALLOW))
     codes |= dict.fromkeys(table.missing.values(), _act(_ERRNO | errno.ENOSYS))
     codes |= dict.fromkeys(table.fatal.values(), _act(_KILL))
     if tier == 1:
         codes |= dict.fromkeys(table.private.values(), _act(_ALLOW))
-    checks = _checks(tier)
+    if forks:
+        codes |= dict.fromkeys(table.spawning.values(), _act(_ALLOW))
+    checks = _checks(tier, forks)
     return codes | {n: checks[name] for name, n in table.checked.items() if name in checks}
 
 
@@ -95,9 +98,12 @@ def _tree(intervals: list[tuple[int, Code]]) -> Code:
     return [*split, *left, *right]
 
 
-def compile_filter(table: CallTable, tier: int) -> bytes:
-    """The filter of `tier` (1, 2 or 3) for one architecture, ready for `for_process`."""
-    policy = _policy(table, tier)
+def compile_filter(table: CallTable, tier: int, forks: bool) -> bytes:
+    """The filter of `tier` (1, 2 or 3) for one architecture, ready for `for_process`.
+
+    `forks` allows child processes and exec; only for tier 1.
+    """
+    policy = _policy(table, tier, forks)
     intervals: list[tuple[int, Code]] = []
     for number in range(max(policy) + 2):
         code = policy.get(number, _act(_REFUSE))

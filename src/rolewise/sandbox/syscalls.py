@@ -45,11 +45,15 @@ prlimit64 302 261, sched_setaffinity 203 122, setpriority 141 140, clone 56 220,
 kill 62 129, tgkill 234 131
 """
 
-# Allowed only where the mount and process namespaces are private (tier 1).
+# Allowed only where every writable file is the test's own (tier 1).
 _PRIVATE = """
 mkdir 83 -, mkdirat 258 34, unlink 87 -, unlinkat 263 35, rmdir 84 -, rename 82 -,
-renameat 264 38, renameat2 316 276, symlink 88 -, symlinkat 266 36, link 86 -,
-linkat 265 37, creat 85 -, truncate 76 45, copy_file_range 326 285, fallocate 285 47,
+renameat 264 38, renameat2 316 276, symlink 88 -, symlinkat 266 36, link 86 -, linkat 265 37,
+creat 85 -, truncate 76 45, copy_file_range 326 285, fallocate 285 47
+"""
+
+# Allowed only where child processes are.
+_SPAWNING = """
 fork 57 -, vfork 58 -, execve 59 221, setsid 112 157, setpgid 109 154
 """
 
@@ -99,11 +103,12 @@ class CallTable:
         self.allowed = _parse(_ALLOWED, column)
         self.checked = _parse(_CHECKED, column)
         self.private = _parse(_PRIVATE, column)
+        self.spawning = _parse(_SPAWNING, column)
         self.missing = _parse(_MISSING, column)
         self.fatal = _parse(_FATAL, column)
         self.own = _parse(_OWN, column)
-        self.number = self.allowed | self.checked | self.private | self.missing
-        self.number |= self.fatal | self.own
+        self.number = self.allowed | self.checked | self.private | self.spawning
+        self.number |= self.missing | self.fatal | self.own
 
 
 def native_table() -> CallTable:

@@ -25,6 +25,7 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from rolewise.sandbox import candidate, kernel, landlock, namespaces, seccomp
 
@@ -140,13 +141,14 @@ class Worker:
     lock: candidate.Lock
     channel: socket.socket
     process_table: int | None
-    own_pages: int
+    lost: list[str]
+    own_pages: int = 0
 
 
 class _AllowedPackages(importlib.machinery.PathFinder):
     """Finds the few installed packages that programs may import, and nothing beside them."""
 
-    folders: dict[str, str] = {}
+    folders: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def find_spec(cls, fullname, path=None, target=None):
@@ -168,7 +170,7 @@ def main() -> None:
     except OSError as error:
         channel.send(json.dumps({"error": str(error)}).encode())
         return
-    channel.send(json.dumps({"hello": worker.process_table is not None}).encode())
+    channel.send(json.dumps({"lost": worker.lost}).encode())
     while True:
         events = dict(_wait([channel.fileno(), plan.judge], None))
         if plan.judge in events:
@@ -193,24 +195,35 @@ def _prepare(plan: Plan, channel: socket.socket) -> Worker:
     _AllowedPackages.folders = {os.path.basename(p): p for p in plan.packages}
     sys.meta_path.append(_AllowedPackages)
     readable = namespaces.readable_files(plan.packages)
-    filter_ = seccomp.compile_filter(kernel.TABLE, plan.tier)
     ruleset, process_table, capabilities, process_limit = None, None, 0, 64
+    lost: list[str] = []
     if plan.tier == 1:
         namespaces.enter(readable, plan.uid)
         process_table = namespaces.open_process_table()
         namespaces.change_root()
     else:
-        capabilities, process_limit = _become_user(plan)
         with contextlib.suppress(OSError):
             process_table = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            capabilities, process_limit = _become_user(plan)
+        except OSError as error:
+            process_limit = None
+            lost.append(f"a user of its own ({error.strerror})")
         if plan.tier == 2:
             ruleset = landlock.create_ruleset()
             _allow_reading(ruleset, readable)
+    # Child processes are allowed where all of them can be watched and ended.
+    forks = plan.tier == 1 and process_table is not None
+    if plan.tier == 1 and not forks:
+        lost.append("child processes")
+    if process_table is None:
+        lost.append("telling a sleeping program from a busy machine")
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    filter_ = seccomp.compile_filter(kernel.TABLE, plan.tier, forks)
     lock = candidate.Lock(plan.tier, filter_, ruleset, process_limit, capabilities)
     gc.collect()
     gc.freeze()
-    worker = Worker(plan, lock, channel, process_table, 0)
+    worker = Worker(plan, lock, channel, process_table, lost)
     worker.own_pages = _memory_pages(worker, os.getpid())
     return worker
 
@@ -273,7 +286,7 @@ def _run_test(worker: Worker, request: dict, fds: list[int]) -> dict:
             _end_with(_candidate, worker, request, fds, ready_write)
     for fd in [*fds, report_write, ready_write]:
         os.close(fd)
-    killed, cpu = _watch(worker, pid, request["limits"], began)
+    killed, starved, cpu = _watch(worker, pid, request["limits"], began)
     _, status, usage = os.wait4(pid, 0)
     cpu = max(cpu, usage.ru_utime + usage.ru_stime)
     ready, report = _drain(ready_read), _drain(report_read)
@@ -285,6 +298,7 @@ def _run_test(worker: Worker, request: dict, fds: list[int]) -> dict:
         "detail": ready[:500].decode("utf-8", "replace"),
         "status": status,
         "killed": killed,
+        "starved": starved,
         "cpu": cpu,
         "wall": time.monotonic() - began,
     }
@@ -343,14 +357,17 @@ def _landlock_available() -> bool:
         return False
 
 
-def _watch(worker: Worker, pid: int, limits: dict, began: float) -> tuple[str | None, float]:
-    """Wait for the test to end and end it at its limits: what it was killed for, and its CPU time.
+def _watch(worker: Worker, pid: int, limits: dict, began: float) -> tuple[str | None, bool, float]:
+    """Wait for the test to end, or end it at a limit.
 
-    Time that the machine withheld is not counted: only CPU time and time slept by choice are.
+    Returns what it was killed for (cpu, memory, wall or None), whether the machine rather than the
+    program may be to blame, and the CPU time seen. Time spent waiting for a core does not count
+    where the process table tells it; a busy machine then only delays the verdict.
     """
-    allowance = limits["cpu_s"] + 1 if worker.process_table is not None else 2 * limits["cpu_s"] + 2
+    watched = worker.process_table is not None
+    allowance = limits["cpu_s"] + 1 if watched else 2 * limits["cpu_s"] + 2
     pidfd = os.pidfd_open(pid)
-    killed, cpu = None, 0.0
+    killed, starved, cpu = None, False, 0.0
     try:
         while killed is None:
             ended = dict(_wait([pidfd, worker.plan.judge], _TICK))
@@ -365,13 +382,15 @@ def _watch(worker: Worker, pid: int, limits: dict, began: float) -> tuple[str | 
                 killed = "cpu"
             elif pages * resource.getpagesize() > (limits["memory_mb"] + 256) << 20:
                 killed = "memory"
-            elif elapsed - cpu - waited > allowance or elapsed > 10 * allowance:
-                killed = "wall"
+            elif elapsed - cpu - waited > allowance:
+                killed, starved = "wall", not watched
+            elif elapsed > 10 * allowance:
+                killed, starved = "wall", True
         if killed is not None:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     finally:
         os.close(pidfd)
-    return killed, cpu
+    return killed, starved, cpu
 
 
 def _usage(worker: Worker, pid: int) -> tuple[float, float, int]:

@@ -121,7 +121,7 @@ def same_value(actual: Any, expected: Any, tolerance: float | None, depth: int =
 
 
 def _same_number(value: float, expected: float, tolerance: float | None) -> bool:
-    if value == expected or (value != value and expected != expected):
+    if value == expected or (_is_nan(value) and _is_nan(expected)):
         return True
     if tolerance is None or (isinstance(value, int) and isinstance(expected, int)):
         return False
@@ -129,6 +129,10 @@ def _same_number(value: float, expected: float, tolerance: float | None) -> bool
         return close(float(value), float(expected), tolerance)
     except OverflowError:
         return False
+
+
+def _is_nan(number: float) -> bool:
+    return isinstance(number, float) and math.isnan(number)
 
 
 def _untag(value: Any) -> tuple[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from rolewise.tasks.grade import Grade, reward_of
 from rolewise.tasks.problem import Problem, Test
 from rolewise.tasks.verdict_cache import Verdict, VerdictCache
 
-_VERSION = b"1"  # raise it when a verdict's meaning changes: it is part of every cache key
+_VERSION = 1  # raise it when a verdict's meaning changes: it is part of every cache key
 _LARGEST_PROGRAM = 256 * 1024
 
 
@@ -66,7 +68,12 @@ class CodeGrader:
         work = [
             _Item(problem, self.extract(text), self._limits(problem)) for problem, text in items
         ]
-        verdicts = self._verdicts([item for item in work if item.runnable])
+        runnable = [item for item in work if item.runnable]
+        if runnable:
+            head = f"{_VERSION} {sys.version_info[:2]} tier {self.tier().tier}".encode()
+            for item in runnable:
+                item.keys = item.cache_keys(head)
+        verdicts = self._verdicts(runnable)
         return [item.grade(verdicts) for item in work]
 
     def _limits(self, problem: Problem) -> SandboxLimits:
@@ -118,20 +125,22 @@ class _Item:
         self.runnable = bool(
             program is not None and problem.tests and len(self.source) <= _LARGEST_PROGRAM
         )
-        self.keys = self._keys() if self.runnable else []
+        self.keys: list[bytes] = []
 
-    def _keys(self) -> list[bytes]:
+    def cache_keys(self, head: bytes) -> list[bytes]:
+        """One key a test: everything that a verdict depends on, under `head`."""
         settings = [self.problem.fn_name, self.problem.tolerance, *vars(self.limits).values()]
-        head = hashlib.blake2b(_VERSION, digest_size=16)
-        head.update(json.dumps(settings).encode() + b"\0" + self.source + b"\0")
+        common = hashlib.blake2b(head, digest_size=16)
+        common.update(json.dumps(settings).encode() + b"\0" + self.source + b"\0")
         keys = []
         for test in self.problem.tests:
-            key = head.copy()
+            key = common.copy()
             key.update(json.dumps([test.input, test.output], sort_keys=True).encode())
             keys.append(key.digest())
         return keys
 
     def grade(self, verdicts: dict[bytes, Verdict]) -> Grade:
+        """The grade, given a verdict for every key."""
         total = len(self.problem.tests)
         if self.program is None:
             return Grade(None, "no_code", 0, total)
@@ -167,31 +176,42 @@ def _stdin_steps(item: _Item, key: bytes, test: Test) -> Steps[dict[bytes, Verdi
 
 
 def _call_steps(item: _Item, tests: dict[bytes, Test]) -> Steps[dict[bytes, Verdict]]:
-    """Make all calls in one process; when one ends it, judge that call alone and go on after it."""
+    """Make the calls in one process, as far as they return; judge a failing one in its own process.
+
+    So no call fails for what an earlier one left behind, and a verdict does not depend on which
+    other calls were made with it.
+    """
     verdicts: dict[bytes, Verdict] = {}
     keys = list(tests)
     while keys:
         calls = tuple(tests[key].input for key in keys)
         job = Job(item.source, item.limits, fn_name=item.problem.fn_name, calls=calls)
         outcome: Outcome = yield job
-        lines = outcome.results.split(b"\n")[: len(keys)]
-        if outcome.results.count(b"\n") < len(lines):
-            lines.pop()  # what follows the last line end is no whole result
-        for key, line in zip(keys, lines, strict=False):
-            verdicts[key] = _judge_call(line, tests[key].output, item.problem.tolerance)
-        keys = keys[len(lines) :]
-        if keys and not lines:  # its own process, hence its own limits: the verdict is this call's
-            status = "runtime_error" if outcome.status == "pass" else outcome.status
+        lines = outcome.results.split(b"\n")[:-1]  # what follows the last line end is no result
+        returned = list(itertools.takewhile(_is_value, lines[: len(keys)]))
+        for key, line in zip(keys, returned, strict=False):
+            verdicts[key] = _judge_value(line, tests[key].output, item.problem.tolerance)
+        keys = keys[len(returned) :]
+        if keys and not returned:
+            status = _failure(lines[0]) if lines else outcome.status
+            status = "runtime_error" if status == "pass" else status
             verdicts[keys.pop(0)] = (status, status)
     return verdicts
 
 
-def _judge_call(line: bytes, expected: Any, tolerance: float | None) -> Verdict:
+def _is_value(line: bytes) -> bool:
+    return line.startswith(b"[")
+
+
+def _failure(line: bytes) -> str:
+    return "memory" if line == b'"MemoryError"' else "runtime_error"
+
+
+def _judge_value(line: bytes, expected: Any, tolerance: float | None) -> Verdict:
     try:
         value = decode_value(line)
     except ValueError:
-        status = "memory" if line == b'"MemoryError"' else "runtime_error"
-        return (status, status)
+        return ("runtime_error", "runtime_error")
     same = same_value(value, expected, tolerance)
     return ("pass" if same else "wrong_answer", _digest(line))
 
@@ -208,9 +228,15 @@ def problem_of_row(row: dict[str, Any]) -> Problem:
         raise DataError("fn_name: a functional row must name the function")
     tests = []
     for test in row.get("tests") or ():
-        if not isinstance(test, dict) or "output" not in test or not {"input", "args"} & set(test):
-            raise DataError("tests: each needs `output` and `input` (or `args` of a call)")
-        tests.append(Test(test.get("args", test.get("input")), test["output"]))
+        if not isinstance(test, dict) or "output" not in test:
+            raise DataError("tests: each must be a mapping with `input` (or `args`) and `output`")
+        given = test.get("args", test.get("input"))
+        if not isinstance(given, list if mode == "functional" else str):
+            kind = "a list of arguments" if mode == "functional" else "text"
+            raise DataError(f"tests: the input of a {mode} test must be {kind}")
+        if mode == "stdin" and not isinstance(test["output"], str):
+            raise DataError("tests: the output of a stdin test must be text")
+        tests.append(Test(given, test["output"]))
     return Problem(
         id=str(row.get("id", "")),
         task="Code",
