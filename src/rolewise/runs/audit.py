@@ -1,0 +1,97 @@
+"""Which results no longer belong to the present configuration, inputs or code, and how to renew them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from rolewise.config import Config, canonical_json, digest, for_cell, training_subset
+from rolewise.errors import DataError
+from rolewise.grid import Cell
+from rolewise.runs.graph import Graph
+from rolewise.runs.provenance import code_fingerprint, inputs
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A result that is older than what is behind it."""
+
+    cell: str
+    seed: int
+    reasons: tuple[str, ...]
+    command: str
+
+
+def audit(config: Config) -> list[Stale]:
+    """Every finished result of the grid that is stale; results not made yet are not listed."""
+    graph = Graph(config)
+    found = [_training(config, graph, *run) for run in graph.trained]
+    found += [_evaluation(config, graph, *run) for run in graph.trained + graph.base]
+    return [item for item in found if item is not None]
+
+
+def _training(config: Config, graph: Graph, cell: Cell, seed: int) -> Stale | None:
+    manifest_file = graph.layout.cell(cell, seed) / "manifest.json"
+    if not manifest_file.is_file():
+        return None
+    manifest = json.loads(manifest_file.read_text())
+    subset = json.loads(canonical_json(training_subset(config, cell)))
+    settings = _changed(manifest["config"], subset)
+    steps = for_cell(config, cell).training.steps
+    if manifest["steps"] != steps:
+        settings.append(f"training.steps: {manifest['steps']} then, {steps} now")
+    summary = manifest_file.with_name("summary.json")
+    if settings:
+        return Stale(cell.name, seed, tuple(settings), _renew(summary))
+    try:
+        present = inputs(config, cell)
+    except DataError as error:
+        return Stale(cell.name, seed, (str(error),), _renew(summary))
+    behind = [
+        f"{name}: its content has changed" for name in present
+        if manifest["inputs"].get(name) != present[name]
+    ]  # fmt: skip
+    if code_fingerprint() not in manifest["code"]:
+        behind.append("code: a module that can change a training has changed")
+    if not behind:
+        return None
+    # Neither is part of the name of the state, so that the old state has to go.
+    fresh = f"rolewise clean --state --cell {cell.name} --seed {seed} --yes && "
+    command = fresh + _renew(summary, force=manifest_file)
+    return Stale(cell.name, seed, tuple(behind), command)
+
+
+def _evaluation(config: Config, graph: Graph, cell: Cell, seed: int) -> Stale | None:
+    folder = graph.layout.cell(cell, seed)
+    if not (folder / "evaluations.parquet").is_file():
+        return None
+    if graph.layout.evaluation_state(config, cell, seed).is_dir():
+        return None
+    if cell.trained and _manifest_hash(folder) != digest(training_subset(config, cell)):
+        return None  # the training is stale, which covers it
+    reason = "evaluation: its settings have changed, or its state was cleaned"
+    command = _renew(folder / "summary.json", force=folder / "evaluations.parquet")
+    return Stale(cell.name, seed, (reason,), command)
+
+
+def _manifest_hash(folder: Path) -> str | None:
+    file = folder / "manifest.json"
+    return json.loads(file.read_text())["config_hash"] if file.is_file() else None
+
+
+def _renew(target: Path, force: Path | None = None) -> str:
+    forced = f"--forcerun {force} -- " if force else ""
+    return f"snakemake --cores all {forced}{target}"
+
+
+def _changed(then: object, now: object, key: str = "") -> list[str]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        return [
+            line
+            for name in sorted(then.keys() | now.keys())
+            for line in _changed(then.get(name), now.get(name), f"{key}.{name}".lstrip("."))
+        ]
+    if then == now:
+        return []
+    return [f"{key}: {json.dumps(then)} then, {json.dumps(now)} now"]
