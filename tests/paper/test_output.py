@@ -15,7 +15,10 @@ def balanced(tex):
         depth += (character == "{") - (character == "}")
         if depth < 0:
             return False
-    begun, ended = (sorted(part.split("}")[0] for part in tex.split(word)[1:]) for word in (r"\begin{", r"\end{"))
+    begun, ended = (
+        sorted(part.split("}")[0] for part in tex.split(word)[1:])
+        for word in (r"\begin{", r"\end{")
+    )
     return depth == 0 and begun == ended
 
 

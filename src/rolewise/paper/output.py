@@ -115,14 +115,18 @@ def latex(display: pd.DataFrame, caption: str, label: str) -> str:
     safe = display.map(escape).rename(columns=escape)
     columns = "".join("l" if _is_text(display[name]) else "r" for name in display) or "l"
     if len(display) > PAGE_ROWS:
-        return "{\\scriptsize\n" + safe.to_latex(
-            index=False,
-            escape=False,
-            column_format=columns,
-            longtable=True,
-            caption=escape(caption),
-            label=label,
-        ) + "}\n"
+        return (
+            "{\\scriptsize\n"
+            + safe.to_latex(
+                index=False,
+                escape=False,
+                column_format=columns,
+                longtable=True,
+                caption=escape(caption),
+                label=label,
+            )
+            + "}\n"
+        )
     body = safe.to_latex(index=False, escape=False, column_format=columns)
     return (
         "\\begin{table}\n\\centering\n"

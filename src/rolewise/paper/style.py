@@ -26,7 +26,7 @@ ORANGE, SKY, GREEN, YELLOW = "#e69f00", "#56b4e9", "#009e73", "#f0e442"
 BLUE, VERMILION, PURPLE = "#0072b2", "#d55e00", "#cc79a7"
 
 POLICY_COLOUR = {BASE: GREY, SINGLE_AGENT: BLACK, SHARED: BLUE, ISOLATED: VERMILION}
-POLICY_MARKER = {BASE: "x", SINGLE_AGENT: "D", SHARED: "s", ISOLATED: "o"}
+POLICY_MARKER = {BASE: "", SINGLE_AGENT: "D", SHARED: "s", ISOLATED: "o"}
 POLICY_LINE = {BASE: ":", SINGLE_AGENT: "-.", SHARED: "--", ISOLATED: "-"}
 POLICY_LABEL = {BASE: "base", SINGLE_AGENT: "SA-RL", SHARED: "SP", ISOLATED: "IP"}
 
@@ -51,9 +51,7 @@ def styled() -> AbstractContextManager[None]:
 def marker_of(workflow: str, workflows: Sequence[str]) -> str:
     """The marker of a workflow; one of your own takes a spare one by its place in `workflows`."""
     own = [name for name in workflows if name not in WORKFLOW_MARKER]
-    return (
-        WORKFLOW_MARKER.get(workflow) or SPARE_MARKERS[own.index(workflow) % len(SPARE_MARKERS)]
-    )
+    return WORKFLOW_MARKER.get(workflow) or SPARE_MARKERS[own.index(workflow) % len(SPARE_MARKERS)]
 
 
 def task_colour(task: str, tasks: Sequence[str]) -> str:
@@ -80,11 +78,12 @@ def policy_style(policy: str) -> dict[str, str]:
     }
 
 
-def policy_handles(policies: Sequence[str]) -> list[Line2D]:
-    """Legend entries of `policies`."""
-    return [
-        Line2D([], [], label=POLICY_LABEL[policy], **policy_style(policy)) for policy in policies
-    ]
+def policy_handles(policies: Sequence[str], line: bool = True) -> list[Line2D]:
+    """Legend entries of `policies`, with their line or with the marker alone."""
+    handles = [Line2D([], [], label=POLICY_LABEL[name], **policy_style(name)) for name in policies]
+    for handle in handles if not line else []:
+        handle.set_linestyle("")
+    return handles
 
 
 def points(
@@ -107,11 +106,16 @@ def page(height: float, width: float = PAGE) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def footnote(figure: Figure, text: str) -> None:
+    """A small line below the panels: what every picture must say of itself."""
+    figure.supxlabel(text, x=0.995, ha="right", fontsize=5, color="0.35")
+
+
 def say_missing(axes: Axes, text: str = "not available") -> None:
     """Hatch an empty panel and say why it is empty."""
     axes.patch.set(hatch="////", facecolor="white", edgecolor="0.85")
     axes.grid(False)
-    axes.set(xticks=[], yticks=[])
+    axes.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
     axes.text(
         0.5,
         0.5,

@@ -1,0 +1,226 @@
+"""What tables and figures start from: the tidy cells table and the configuration behind it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rolewise.analysis import measures
+from rolewise.config import Config
+from rolewise.errors import DataError
+from rolewise.grid import (
+    ISOLATED,
+    SHARED,
+    SINGLE_AGENT,
+    Cell,
+    trained_cells,
+)
+from rolewise.records import CELLS
+from rolewise.runs.layout import layout
+
+MULTI_AGENT = (ISOLATED, SHARED)
+KEYS = ["workflow", "policy", "scale", "task", "variant"]
+COORDINATES = ["metric", "checkpoint", "split", "role"]
+WORDS = ("workflow", "policy", "scale", "task", "variant", "checkpoint", "role", "split", "metric")
+
+
+class Estimate(NamedTuple):
+    """A value with its interval, the problems (or rows) behind it and its seeds; NaN is a gap."""
+
+    value: float
+    lo: float
+    hi: float
+    n: float
+    seeds: float
+
+
+GAP = Estimate(*[math.nan] * 5)
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Rows of `records.CELLS`, text columns without gaps, and the configuration."""
+
+    config: Config
+    cells: pd.DataFrame
+
+    @functools.cached_property
+    def _places(self) -> dict[tuple[str, str], np.ndarray]:
+        return self.cells.groupby(["metric", "role"], sort=False).indices
+
+    @functools.cached_property
+    def _estimates(self) -> dict[tuple, Estimate]:
+        courses = {*measures.CURVES_ALL, *measures.CURVES_ROLE, *measures.EVALUATED}
+        single = self.cells[(self.cells.checkpoint != "") | ~self.cells.metric.isin(courses)]
+        # A step that is several checkpoints (`best+terminal`) counts as each of them.
+        single = single.assign(checkpoint=single.checkpoint.str.split("+")).explode("checkpoint")
+        combined = combine(single, [*KEYS, *COORDINATES])
+        split = len(KEYS) + len(COORDINATES)
+        return {
+            (Cell(*row[: len(KEYS)]), *row[len(KEYS) : split]): Estimate(*row[split:])
+            for row in combined.itertuples(index=False, name=None)
+        }
+
+    def rows(self, metric: str, split: str, role: str = "all") -> pd.DataFrame:
+        """Rows of one metric, split and role, of all cells, seeds and steps."""
+        found = self.cells.take(self._places.get((metric, role), []))
+        return found[found.split == split]
+
+    def one(
+        self,
+        cell: Cell,
+        metric: str,
+        checkpoint: str = "",
+        split: str = "report",
+        role: str = "all",
+    ) -> Estimate:
+        """A metric of a cell at a checkpoint (empty for what belongs to none), seeds combined.
+
+        `GAP` where there is none.
+        """
+        return self._estimates.get((cell, metric, checkpoint, split, role), GAP)
+
+    def at(
+        self,
+        metric: str,
+        checkpoint: str = "",
+        split: str = "report",
+        *,
+        policies: Sequence[str] = (SINGLE_AGENT, ISOLATED, SHARED),
+    ) -> pd.DataFrame:
+        """The metric of every trained cell of the grid and these policies: its coordinates and
+        `Estimate`; a cell without the value is a row of gaps."""
+        plain = [c for c in trained_cells(self.config) if not c.variant and c.policy in policies]
+        rows = [
+            (c.workflow, c.policy, c.scale, c.task, *self.one(c, metric, checkpoint, split))
+            for c in plain
+        ]
+        return pd.DataFrame(rows, columns=[*KEYS[:-1], *Estimate._fields])
+
+    def curve(self, cell: Cell, metric: str, split: str, role: str = "all") -> pd.DataFrame:
+        """step, value, lo, hi, n of a cell, seeds combined, steps ascending."""
+        rows = of_cell(self.rows(metric, split, role), cell)
+        return combine(rows, ["step"]).sort_values("step", ignore_index=True)
+
+    @property
+    def dynamics(self) -> tuple[str, str]:
+        """Scale and task of the dynamics figures: the paper's where the grid has them."""
+        grid, stands_for = self.config.grid, self.config.paper.scale_of
+        wanted = self.config.paper.dynamics_scale
+        scale = next((s for s in grid.scales if stands_for[s] == wanted), grid.scales[-1])
+        return scale, "Math" if "Math" in grid.tasks else grid.tasks[0]
+
+    def scale_label(self, scale: str) -> str:
+        """A scale and, if it is another one, the scale of the paper that it stands for."""
+        paper = self.config.paper.scale_of[scale]
+        return scale if paper == scale else f"{scale} (standing for {paper})"
+
+    def paper_cell(self, name: str) -> Cell | None:
+        """The cell of this preset that stands for the paper's cell `name`; None if there is none."""
+        stands_for = self.config.paper.scale_of
+        return next(
+            (
+                cell
+                for cell in trained_cells(self.config)
+                if Cell(cell.workflow, cell.policy, stands_for[cell.scale], cell.task).name == name
+                and not cell.variant
+            ),
+            None,
+        )
+
+    def footer(self, split: str | None = "report") -> str:
+        """Problems, seeds, interval and preset, for the end of a caption.
+
+        `split` names the half whose problems are counted, None where none are.
+        """
+        seeds = self.config.seeds
+        parts = [f"Preset {self.config.preset}"]
+        parts.append(f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}")
+        if split:
+            counts = sorted({int(n) for n in self.rows("accuracy", split).n if n > 0})
+            parts.append(f"n = {' or '.join(map(str, counts)) or 0} problems")
+        return f"{', '.join(parts)}."
+
+    @property
+    def interval(self) -> str:
+        """What the intervals are, in words."""
+        if len(self.config.seeds) == 1:
+            return "95 % bootstrap interval over problems"
+        if len(self.config.seeds) == 2:
+            return "none, two seeds give no interval"
+        return f"95 % t interval over {len(self.config.seeds)} seeds"
+
+
+def labels(cell: Cell) -> dict[str, str]:
+    """Name and coordinates of a cell, as columns of a row."""
+    return {
+        "cell": cell.name,
+        "workflow": cell.workflow,
+        "policy": cell.policy,
+        "scale": cell.scale,
+        "task": cell.task,
+    }
+
+
+def of_cell(rows: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    """The rows of one cell."""
+    wanted = [rows[key] == getattr(cell, key) for key in KEYS]
+    return rows[np.logical_and.reduce(wanted)]
+
+
+def combine(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """`keys` and the fields of `Estimate`: one seed as it is, several by their mean with the t
+    interval over seeds.
+
+    Below three seeds a mean has no interval. n is that of one seed, the smallest of several.
+    """
+    known = rows.dropna(subset=["value"]).groupby(list(keys), sort=False)
+    found = known.agg(
+        value=("value", "mean"),
+        lo=("lo", "first"),
+        hi=("hi", "first"),
+        n=("n", "min"),
+        seeds=("seed", "nunique"),
+    )
+    for key in found.index[found.seeds > 1]:
+        values = known.get_group(key if isinstance(key, tuple) else (key,)).value
+        found.loc[key, ["lo", "hi"]] = _over_seeds(values.to_numpy())
+    return found.reset_index()
+
+
+def _over_seeds(values: np.ndarray) -> tuple[float, float]:
+    # Here, because scipy takes a second to import and a single seed does not need it.
+    from rolewise.analysis.statistics import seed_interval
+
+    found = seed_interval(values)
+    return (found.lo, found.hi) if found else (np.nan, np.nan)
+
+
+def load(config: Config) -> Study:
+    """Read `tables/cells.csv`; a missing or foreign file is a DataError."""
+    path = layout(config).tables / "cells.csv"
+    return Study(config, read_cells(path))
+
+
+def read_cells(path: Path) -> pd.DataFrame:
+    """The tidy table; text columns are text, missing text is empty."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; make it with `snakemake --cores all {path}`")
+    frame = pd.read_csv(
+        path,
+        dtype=dict.fromkeys(WORDS, str),
+        keep_default_na=False,
+        na_values={name: [""] for name in CELLS if name not in WORDS},
+    )
+    if missing := set(CELLS) - set(frame.columns):
+        raise DataError(
+            f"{path}: columns {', '.join(sorted(missing))} are missing; run `rolewise collect`"
+        )
+    return frame
