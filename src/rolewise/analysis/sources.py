@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rolewise.errors import DataError
+from rolewise.runs.state import StateDir
 
 DAMAGED = "delete it and run `snakemake --cores all` again"
 
@@ -23,26 +24,20 @@ def read_table(path: Path) -> pd.DataFrame:
         raise DataError(f"{path}: not a readable parquet file ({error}); {DAMAGED}") from error
 
 
-def read_log(path: Path, columns: dict[str, str]) -> pd.DataFrame:
-    """A JSON-lines log whose every row has exactly the keys `columns`, in their order.
+def read_log(state: Path, name: str, columns: dict[str, str]) -> pd.DataFrame:
+    """The log `name` of a training's state; every row has exactly the keys `columns`, in their order.
 
-    A malformed line, an unknown or a missing key is a DataError with the line number.
+    A missing log, or a row with an unknown or a missing key, is a DataError.
     """
-    _require(path)
-    rows = []
-    with open(path, encoding="utf-8") as handle:
-        for number, line in enumerate(handle, 1):
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise DataError(f"{path}:{number}: not JSON ({error}); {DAMAGED}") from error
-            odd = set(row) ^ set(columns) if isinstance(row, dict) else {"a mapping"}
-            if odd:
-                raise DataError(
-                    f"{path}:{number}: keys missing or unknown: {', '.join(sorted(odd))}; the log was "
-                    "written by another version, train the cell again"
-                )
-            rows.append(row)
+    _require(state / f"{name}.jsonl")
+    rows = StateDir(state).rows(name)
+    for number, row in enumerate(rows, 1):
+        odd = set(row) ^ set(columns)
+        if odd:
+            raise DataError(
+                f"{state / name}.jsonl, row {number}: keys missing or unknown: "
+                f"{', '.join(sorted(odd))}; the log was written by another version, train the cell again"
+            )
     return pd.DataFrame(rows, columns=list(columns))
 
 

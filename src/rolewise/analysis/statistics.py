@@ -16,7 +16,7 @@ from rolewise.errors import RolewiseError
 
 RESAMPLES = 2000
 LEVEL = 0.95
-FEWEST_SEEDS = 3
+FEWEST_UNITS = 3
 
 
 @dataclass(frozen=True)
@@ -163,13 +163,13 @@ def _interval(value: float, lo: float, hi: float, n: int) -> Interval:
 
 
 def seed_interval(differences: np.ndarray) -> Interval | None:
-    """Mean paired difference over seeds with its t interval; None (not decidable) below three seeds.
+    """Mean of paired differences of few units (seeds, cells) with its t interval; None below three.
 
-    A bootstrap of so few clusters has no coverage, hence Student's t on the seeds' differences.
+    A bootstrap of so few clusters has no coverage, hence Student's t; None means not decidable.
     """
     differences = np.asarray(differences, dtype=float)
     n = len(differences)
-    if n < FEWEST_SEEDS:
+    if n < FEWEST_UNITS:
         return None
     reach = stats.t.ppf((1 + LEVEL) / 2, n - 1) * differences.std(ddof=1) / np.sqrt(n)
     mean = float(differences.mean())
