@@ -15,7 +15,7 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 from rolewise.config import Config, EmbeddedModel
 from rolewise.errors import DataError
 from rolewise.models.folder import finish_folder
-from rolewise.models.player import Noise
+from rolewise.models.player import FAULTLESS, Noise
 from rolewise.models.transcripts import Transcript, transcripts
 from rolewise.models.vocabulary import ASSISTANT, END, PAD, USER, save_vocabulary, train_vocabulary
 from rolewise.models.warm_start import Row, train
@@ -24,6 +24,8 @@ from rolewise.tasks.prompts import ROOT
 
 SEED = 0
 VOCABULARY_TRANSCRIPTS = 6000
+# Facts are learned faster from faultless answers; the noisy roles come after them.
+FAULTLESS_SHARE = 0.5
 # Every transcript is seen this often: noise must stay a matter of chance, not of memory.
 EPOCHS = 2
 
@@ -48,13 +50,12 @@ def build(
         out_folder.mkdir(parents=True, exist_ok=True)
         vocabulary = _vocabulary(config, problems, spec.vocab_size, prompt_root)
         save_vocabulary(vocabulary, out_folder)
-        count = -(-spec.warm_start_steps * spec.warm_start_batch // EPOCHS)
-        stream = transcripts(config, problems, Noise(**spec.noise), SEED, prompt_root)
-        rows = [encode(vocabulary, t) for t in itertools.islice(stream, count)]
         model = _model(spec, vocabulary)
-        loss = train(
-            model, rows, spec.warm_start_steps, spec.warm_start_batch, spec.warm_start_lr, SEED
-        )
+        lessons = round(spec.warm_start_steps * FAULTLESS_SHARE)
+        alone = transcripts(config, problems, FAULTLESS, SEED, prompt_root, ("Single",))
+        _learn(model, vocabulary, alone, spec, lessons)
+        played = transcripts(config, problems, Noise(**spec.noise), SEED, prompt_root)
+        loss = _learn(model, vocabulary, played, spec, spec.warm_start_steps - lessons)
         model.save_pretrained(out_folder)
     finally:
         torch.set_num_threads(threads)
@@ -66,26 +67,38 @@ def build(
             "parameters": sum(p.numel() for p in model.parameters()),
             "vocabulary": vocabulary.get_vocab_size(),
             "data": {task: _sha256(data_root / task / "train.jsonl") for task in problems},
-            "transcripts": len(rows),
             "loss": loss,
             "cpu_s": round(time.process_time() - started, 1),
         },
     )
 
 
+def _learn(
+    model: Qwen3ForCausalLM,
+    vocabulary: Tokenizer,
+    stream: Iterator[Transcript],
+    spec: EmbeddedModel,
+    steps: int,
+) -> float:
+    count = -(-steps * spec.warm_start_batch // EPOCHS)
+    rows = [encode(vocabulary, transcript) for transcript in itertools.islice(stream, count)]
+    return train(model, rows, steps, spec.warm_start_batch, spec.warm_start_lr, SEED)
+
+
 def encode(vocabulary: Tokenizer, transcript: Transcript) -> Row:
-    """A conversation as the chat template renders it; assistant turns with their end are learned."""
+    """A conversation as the chat template renders it; assistant turns with their end are learned.
+
+    Every turn weighs the same, or verdicts and selections would drown in the tokens of programs.
+    """
     ids: list[int] = []
-    learned: list[bool] = []
+    weights: list[float] = []
     for message in transcript.messages:
         spoken = message.role == "assistant"
-        inner = vocabulary.encode(message.content, add_special_tokens=False).ids
-        ids += [vocabulary.token_to_id(ASSISTANT if spoken else USER), *inner]
-        learned += [False, *[spoken] * len(inner)]
-        if spoken:
-            ids.append(vocabulary.token_to_id(END))
-            learned.append(True)
-    return Row(tuple(ids), tuple(learned))
+        content = vocabulary.encode(message.content, add_special_tokens=False).ids
+        content += [vocabulary.token_to_id(END)] * spoken
+        ids += [vocabulary.token_to_id(ASSISTANT if spoken else USER), *content]
+        weights += [0.0, *[spoken / len(content)] * len(content)]
+    return Row(tuple(ids), tuple(weights))
 
 
 def _vocabulary(

@@ -37,6 +37,8 @@ class Noise(Section):
     malformed: Probability = Field(0.03, description="an output breaks its role's format")
 
 
+FAULTLESS = Noise(earnest=1, earnest_right=1, malformed=0)
+
 # How likely a strategy makes its worker answer in earnest: what an orchestrator can learn.
 STRATEGIES = {"steps": 0.8, "parts": 0.6, "count": 0.4, "feel": 0.2}
 

@@ -20,28 +20,28 @@ LAST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Row:
-    """Token ids of a conversation and, for each, whether it is to be predicted."""
+    """Token ids of a conversation and the weight of each one's prediction, 0 for prompts."""
 
     ids: tuple[int, ...]
-    learned: tuple[bool, ...]
+    weights: tuple[float, ...]
 
 
 def train(
     model: Qwen3ForCausalLM, rows: Sequence[Row], steps: int, batch: int, lr: float, seed: int
 ) -> float:
-    """Cross-entropy training in place; gives the mean loss of the last 5 % of steps, nats per token.
+    """Cross-entropy training in place; gives the mean loss of the last 5 % of steps, nats.
 
     AdamW with a linear warm-up and a cosine decay. Rows of similar length share a batch, so little
     padding is computed; padding stands on the right, where a causal model never looks.
     """
     parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(
+        parameters, lr=lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
     model.train()
     tail: list[float] = []
-    for step, chosen in zip(
-        range(steps), _batches(rows, batch, random.Random(seed)), strict=False
-    ):
+    for step, chosen in zip(range(steps), _batches(rows, batch, random.Random(seed)), strict=False):
         loss = _loss(model, [rows[i] for i in chosen])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -80,10 +80,12 @@ def _batches(rows: Sequence[Row], size: int, rng: random.Random) -> Iterator[lis
 def _loss(model: Qwen3ForCausalLM, rows: Sequence[Row]) -> Tensor:
     width = max(len(row.ids) for row in rows)
     ids = torch.zeros(len(rows), width, dtype=torch.long)
-    learned = torch.zeros(len(rows), width, dtype=torch.bool)
+    weights = torch.zeros(len(rows), width)
     for k, row in enumerate(rows):
         ids[k, : len(row.ids)] = torch.tensor(row.ids)
-        learned[k, : len(row.ids)] = torch.tensor(row.learned)
+        weights[k, : len(row.ids)] = torch.tensor(row.weights)
     hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
-    wanted = learned[:, 1:]
-    return F.cross_entropy(model.lm_head(hidden[wanted]), ids[:, 1:][wanted])
+    ids, weights = ids[:, 1:], weights[:, 1:]
+    wanted = weights > 0
+    losses = F.cross_entropy(model.lm_head(hidden[wanted]), ids[wanted], reduction="none")
+    return (losses * weights[wanted]).sum() / weights.sum()

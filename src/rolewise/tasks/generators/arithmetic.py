@@ -6,6 +6,7 @@ most to the least frequent.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ Operand = Annotated[int, Field(ge=2, le=999)]
 
 
 class Options(Section):
-    """Largest operands; a product stays within the times table of `largest_factor`."""
+    """Largest operands of sums and differences, and of products."""
 
-    largest_term: Operand = 15
+    largest_term: Operand = 9
     largest_factor: Operand = 9
 
 
@@ -36,21 +37,34 @@ class Operation:
     wordings: tuple[str, ...]
 
 
+OPENINGS = ("", "Find ", "Compute ")
 OPERATIONS = {
     "add": Operation(
         lambda a, b: a + b,
         lambda a, b: (a + b + 1, a + b - 1, abs(a - b)),
-        ("{a}+{b}", "{a} plus {b}", "sum of {a} and {b}", "add {a} to {b}", "{a} more than {b}"),
+        (
+            "{a}+{b}",
+            "{a} plus {b}",
+            "the sum of {a} and {b}",
+            "{a} added to {b}",
+            "{a} more than {b}",
+        ),
     ),
     "subtract": Operation(
         lambda a, b: a - b,
         lambda a, b: (a - b + 1, a - b - 1, a + b),
-        ("{a}-{b}", "{a} minus {b}", "take {b} from {a}", "{b} less than {a}", "{a} without {b}"),
+        ("{a}-{b}", "{a} minus {b}", "{b} taken from {a}", "{b} less than {a}", "{a} without {b}"),
     ),
     "multiply": Operation(
         lambda a, b: a * b,
         lambda a, b: (a * b + 1, a * b - 1, a + b),
-        ("{a}*{b}", "{a} times {b}", "product of {a} and {b}", "{a} groups of {b}", "{a} by {b}"),
+        (
+            "{a}*{b}",
+            "{a} times {b}",
+            "the product of {a} and {b}",
+            "{a} groups of {b}",
+            "{a} by {b}",
+        ),
     ),
 }
 
@@ -68,18 +82,18 @@ def _problems(options: Options) -> Iterator[Problem]:
     factors = range(2, options.largest_factor + 1)
     operands = {
         "add": [(a, b) for a in terms for b in terms],
-        "subtract": [(a, b) for a in range(2, options.largest_term + 6) for b in terms if b < a],
+        "subtract": [(a, b) for a in terms for b in terms if b < a],
         "multiply": [(a, b) for a in factors for b in factors],
     }
     for name, operation in OPERATIONS.items():
         for a, b in operands[name]:
             answer = operation.value(a, b)
             mistakes = [m for m in operation.mistakes(a, b) if m != answer and m >= 0]
-            for wording in operation.wordings:
+            for opening, wording in itertools.product(OPENINGS, operation.wordings):
                 yield Problem(
                     id="",
                     task="Math",
-                    prompt=wording.format(a=a, b=b),
+                    prompt=opening + wording.format(a=a, b=b),
                     answer=str(answer),
                     meta={
                         "operation": name,
