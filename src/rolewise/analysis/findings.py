@@ -1,0 +1,294 @@
+"""Findings 1-5 of the study: whether multi-agent RL pays, for whom, and how stably."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rolewise.analysis.evidence import (
+    CELL,
+    CONTRADICTED,
+    MATCHED,
+    SIGNIFICANT,
+    SUPPORTED,
+    UNDECIDED,
+    Claim,
+    Evidence,
+    judge_share,
+    judge_sign,
+    no_data,
+)
+from rolewise.analysis.statistics import Interval, seed_interval, share_interval, sign_p
+
+MATCH_MARGIN = 0.05
+MAJORITY = 0.5
+
+
+def beats_base(evidence: Evidence) -> list[Claim]:
+    """Finding 1, first half: wins are cells whose peak gain is above 0 after Holm's correction."""
+    statement = "Multi-agent RL beats the base model in the large majority of cells."
+    gains = evidence.gains("gain_base", "best")
+    if gains.empty:
+        return [no_data("1a", 1, statement, "no cell has a gain over its base model")]
+    clear = gains["p"] < SIGNIFICANT
+    wins, losses = int((clear & (gains.value > 0)).sum()), int((clear & (gains.value < 0)).sum())
+    share, verdict = judge_share(wins, losses, len(gains), MAJORITY)
+    learned = (
+        "By construction of this preset there is something to learn. " if evidence.embedded else ""
+    )
+    return [
+        Claim(
+            "1a", 1, statement,
+            "share of cells whose peak beats the base model (report half, Holm over all cells)",
+            share.value, share.lo, share.hi, len(gains), verdict,
+            f"{learned}{wins} clear wins, {losses} clear losses, {len(gains) - wins - losses} unclear;"
+            f" mean gain {100 * gains.value.mean():.1f} points. Wilson interval over cells, which"
+            f" share models and problems. {evidence.limits}",
+        )
+    ]  # fmt: skip
+
+
+def matches_single_agent(evidence: Evidence) -> list[Claim]:
+    """Finding 1, second half: a cell matches SA-RL if it is at most `MATCH_MARGIN` worse for certain."""
+    statement = "Multi-agent RL matches or beats SA-RL in most cells."
+    gains = evidence.gains("gain_sa", "best")
+    if gains.empty:
+        return [no_data("1b", 1, statement, "no cell can be compared with SA-RL")]
+    beats = (gains.p < SIGNIFICANT) & (gains.value > 0)
+    wins = int((beats | (gains.lo > -MATCH_MARGIN)).sum())
+    losses = int(((gains.p < SIGNIFICANT) & (gains.value < 0) & (gains.lo <= -MATCH_MARGIN)).sum())
+    share, verdict = judge_share(wins, losses, len(gains), MAJORITY)
+    return [
+        Claim(
+            "1b", 1, statement,
+            f"share of cells whose peak is above SA-RL's, or for certain not more than "
+            f"{100 * MATCH_MARGIN:.0f} points below (report half, same problems)",
+            share.value, share.lo, share.hi, len(gains), verdict,
+            f"{int(beats.sum())} beat SA-RL, {wins - int(beats.sum())} match it, {losses} are clearly"
+            f" worse, {len(gains) - wins - losses} unclear; mean difference"
+            f" {100 * gains.value.mean():.1f} points. {evidence.limits}",
+        )
+    ]  # fmt: skip
+
+
+def depends_jointly(evidence: Evidence) -> list[Claim]:
+    """Finding 2: gains differ between settings by more than sampling error, and more than by policy.
+
+    Cochran's Q over workflow, task and scale (policies averaged) asks whether they differ at all;
+    eta^2 compares how much policy and the settings explain.
+    """
+    first = "The gain depends jointly on workflow, task and scale, not on policy sharing alone."
+    second = "Workflow rankings are not constant over tasks and scales."
+    gains = evidence.per_cell("gain_base", "best", "report").dropna()
+    settings = gains.groupby(MATCHED, sort=False).value.mean() if len(gains) else gains
+    if len(settings) < 3 or gains.policy.nunique() < 2:
+        what = "fewer than three settings under both policies"
+        return [no_data("2a", 2, first, what), no_data("2b", 2, second, what)]
+    share = explained(gains, MATCHED) - explained(gains, ["policy"])
+    variance = ((gains.hi - gains.lo) / (2 * stats.norm.ppf(0.975))) ** 2
+    by_setting = variance.groupby([gains[k] for k in MATCHED], sort=False)
+    errors = np.sqrt(by_setting.sum()) / by_setting.count()
+    q, p = cochran(settings.to_numpy(), errors.to_numpy())
+    verdict = UNDECIDED if p >= SIGNIFICANT else (SUPPORTED if share > 0 else CONTRADICTED)
+    claims = [
+        Claim(
+            "2a", 2, first,
+            "eta^2 of workflow x task x scale minus eta^2 of policy, over the cells' peak gains",
+            float(share), None, None, len(gains), verdict,
+            f"Cochran's Q = {q:.1f} over {len(settings)} settings, p = {p:.2g}: the settings"
+            f" {'differ' if p < SIGNIFICANT else 'do not clearly differ'} by more than sampling error."
+            f" {evidence.limits}",
+        )
+    ]  # fmt: skip
+    winners, reversals = rankings(gains)
+    verdict = SUPPORTED if reversals else UNDECIDED
+    claims.append(
+        Claim(
+            "2b", 2, second, "workflows that lead in some task, scale and policy",
+            float(winners.nunique()), None, None, len(winners), verdict,
+            f"Best workflow by setting: {', '.join(f'{w} {k}x' for w, k in winners.value_counts().items())}."
+            f" {reversals} pairs of workflows are clearly ordered one way in one setting and the"
+            f" other way in another (intervals apart, not corrected). {evidence.limits}",
+        )
+    )  # fmt: skip
+    return claims
+
+
+def explained(gains: pd.DataFrame, keys: list[str]) -> float:
+    """eta^2: share of the sum of squares of `value` between the groups of `keys`."""
+    total = ((gains.value - gains.value.mean()) ** 2).sum()
+    between = gains.groupby(keys).value.transform("mean") - gains.value.mean()
+    return float((between**2).sum() / total) if total else 0.0
+
+
+def cochran(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """Cochran's Q of equal means with known standard errors, and its p-value (chi^2)."""
+    weights = 1 / np.maximum(errors, 1e-9) ** 2
+    mean = (weights * values).sum() / weights.sum()
+    q = float((weights * (values - mean) ** 2).sum())
+    return q, float(stats.chi2.sf(q, len(values) - 1))
+
+
+def rankings(gains: pd.DataFrame) -> tuple[pd.Series, int]:
+    """The leading workflow per task, scale and policy, and workflow pairs whose order reverses."""
+    settings = gains.groupby(["task", "scale", "policy"], sort=False)
+    winners = settings.apply(lambda g: g.loc[g.value.idxmax(), "workflow"], include_groups=False)
+    orders: dict[tuple[str, str], set[int]] = {}
+    for _, group in settings:
+        for a, b in itertools.combinations(group.sort_values("workflow").itertuples(), 2):
+            order = int(a.lo > b.hi) - int(b.lo > a.hi)
+            orders.setdefault((a.workflow, b.workflow), set()).add(order)
+    return winners, sum({-1, 1} <= found for found in orders.values())
+
+
+def isolated_peaks_higher(evidence: Evidence) -> list[Claim]:
+    """Finding 3: sign of IP - SP at the peak, its change until the end, and the 1.7B Math case."""
+    first = "IP more often has the higher matched-cell peak."
+    second = "IP's advantage shrinks or reverses late in training."
+    peak = evidence.per_cell("ip_minus_sp", "best", "report")
+    last = evidence.per_cell("ip_minus_sp", "terminal", "report")
+    if peak.empty:
+        what = "no pair of matched IP and SP cells"
+        return [no_data("3a", 3, first, what), no_data("3b", 3, second, what), _case(evidence)]
+    wins, losses = int((peak.value > 0).sum()), int((peak.value < 0).sum())
+    share = share_interval(wins, wins + losses)
+    p = sign_p(wins, losses)
+    verdict = UNDECIDED if p >= SIGNIFICANT else (SUPPORTED if wins > losses else CONTRADICTED)
+    both = peak.merge(last, on=CELL, suffixes=("", "_last"))
+    change = (both.value_last - both.value).to_numpy()
+    fall = seed_interval(-change)
+    return [
+        Claim(
+            "3a", 3, first, "share of untied matched pairs in which IP peaks higher (report half)",
+            share.value, share.lo, share.hi, wins + losses, verdict,
+            f"IP higher in {wins}, SP in {losses}, equal in {len(peak) - wins - losses}; sign test"
+            f" p = {p:.2g}. {evidence.limits}",
+        ),
+        Claim(
+            "3b", 3, second,
+            "mean over matched pairs of (IP - SP at the peak) - (IP - SP at the end), accuracy",
+            *_ends(fall, change * -1), len(both), judge_sign(fall),
+            f"Mean difference {100 * both.value.mean():.1f} points at the peak,"
+            f" {100 * both.value_last.mean():.1f} at the end; t interval over pairs."
+            f" {evidence.limits}",
+        ),
+        _case(evidence),
+    ]  # fmt: skip
+
+
+def _case(evidence: Evidence) -> Claim:
+    scale = evidence.config.paper.dynamics_scale
+    statement = (
+        f"{scale} Math: IP peaks higher in all workflows, then falls back towards or below SP."
+    )
+    cells = [
+        evidence.of_paper_cell(f"{workflow}-IP-{scale}-Math")
+        for workflow in evidence.config.grid.workflows
+    ]
+    found = [
+        (evidence.value(cell, "ip_minus_sp", "best", "report"),
+         evidence.value(cell, "ip_minus_sp", "terminal", "report"))
+        for cell in cells
+        if cell is not None
+    ]  # fmt: skip
+    if not found or any(value.value is None for pair in found for value in pair):
+        return no_data("3c", 3, statement, f"no matched pair standing for {scale} Math is complete")
+    as_said = [a.value > 0 and b.value < a.value for a, b in found]
+    certain = [(a.lo or 0) > 0 and b.value < a.value for a, b in found]
+    against = [a.hi is not None and a.hi < 0 for a, _ in found]
+    verdict = SUPPORTED if all(certain) else (CONTRADICTED if any(against) else UNDECIDED)
+    detail = ", ".join(f"{100 * a.value:+.1f} -> {100 * b.value:+.1f}" for a, b in found)
+    share = share_interval(sum(as_said), len(found))
+    return Claim(
+        "3c", 3, statement, "share of workflows in which IP leads at the peak and loses ground after",
+        share.value, share.lo, share.hi, len(found), verdict,
+        f"IP - SP in points, peak -> end, by workflow: {detail}; supported only if every peak"
+        f" difference is clearly above 0. {evidence.limits}",
+    )  # fmt: skip
+
+
+def isolated_falls(evidence: Evidence) -> list[Claim]:
+    """Finding 4: cliffs under IP against cliffs under SP, exact McNemar over matched pairs."""
+    statement = "IP falls off a terminal accuracy cliff more often."
+    pairs = evidence.pairs("cliff", "report")
+    if pairs.empty:
+        return [no_data("4", 4, statement, "no pair of matched IP and SP cells")]
+    wins, losses = int((pairs.ip > pairs.sp).sum()), int((pairs.ip < pairs.sp).sum())
+    p = sign_p(wins, losses)
+    verdict = UNDECIDED if p >= SIGNIFICANT else (SUPPORTED if wins > losses else CONTRADICTED)
+    difference = (pairs.ip - pairs.sp).to_numpy()
+    return [
+        Claim(
+            "4", 4, statement, "difference in cliff rate, IP minus SP, over matched pairs",
+            *_ends(seed_interval(difference), difference), len(pairs), verdict,
+            f"Cliffs in {pairs.ip.sum():g} IP and {pairs.sp.sum():g} SP cells of {len(pairs)} pairs;"
+            f" only under IP in {wins}, only under SP in {losses}; McNemar p = {p:.2g}."
+            f" {evidence.limits}",
+        )
+    ]  # fmt: skip
+
+
+AMPLITUDES = {
+    "5a": ("ratio_update_max_max", "the larger maximum token-level policy ratio"),
+    "5b": ("grad_norm_max", "the larger maximum gradient norm"),
+    "5c": ("entropy_collapse_depth", "the deeper entropy collapse"),
+}
+
+
+def isolated_swings(evidence: Evidence) -> list[Claim]:
+    """Finding 5: amplitude of training per matched pair, and where SP's plateaus lie."""
+    claims = []
+    for claim_id, (metric, said) in AMPLITUDES.items():
+        statement = f"IP shows {said} across matched cells."
+        pairs = evidence.pairs(metric)
+        logs = metric != "entropy_collapse_depth"
+        if logs:
+            pairs = pairs[(pairs > 0).all(axis=1)]
+        if pairs.empty:
+            claims.append(no_data(claim_id, 5, statement, f"no matched pair has {metric}"))
+            continue
+        difference = (np.log(pairs.ip / pairs.sp) if logs else pairs.ip - pairs.sp).to_numpy()
+        found = seed_interval(difference)
+        what = f"mean log ratio of {metric}, IP to SP" if logs else f"mean difference in {metric}"
+        claims.append(
+            Claim(
+                claim_id, 5, statement, f"{what}, over matched pairs",
+                *_ends(found, difference), len(pairs), judge_sign(found),
+                f"IP larger in {int((difference > 0).sum())} of {len(pairs)} pairs; t interval over"
+                f" pairs, three metrics not corrected. {evidence.limits}",
+            )
+        )  # fmt: skip
+    return claims + _plateaus(evidence)
+
+
+def _plateaus(evidence: Evidence) -> list[Claim]:
+    claims = []
+    for claim_id, metric, said in (
+        ("5d", "plateau_step", "earlier"),
+        ("5e", "plateau_level", "lower"),
+    ):
+        statement = f"SP usually plateaus {said} than IP."
+        pairs = evidence.pairs(metric, "all")
+        if pairs.empty:
+            claims.append(no_data(claim_id, 5, statement, "no matched pair plateaus under both"))
+            continue
+        difference = (pairs.ip - pairs.sp).to_numpy()
+        found = seed_interval(difference)
+        claims.append(
+            Claim(
+                claim_id, 5, statement, f"mean {metric}, IP minus SP, over pairs with a plateau",
+                *_ends(found, difference), len(pairs), judge_sign(found),
+                f"IP later or higher in {int((difference > 0).sum())} of {len(pairs)} pairs in which"
+                f" both curves stop rising. {evidence.limits}",
+            )
+        )  # fmt: skip
+    return claims
+
+
+def _ends(found: Interval | None, values: np.ndarray) -> tuple[float, float | None, float | None]:
+    if found is None:
+        return float(np.mean(values)), None, None
+    return found.value, found.lo, found.hi

@@ -1,0 +1,319 @@
+"""Findings 6-10 of the study: how policies fail, through which role, and what that means for choosing."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from rolewise.analysis.detectors import CAPTURE_SCORE
+from rolewise.analysis.evidence import (
+    CELL,
+    CONTRADICTED,
+    SIGNIFICANT,
+    SUPPORTED,
+    UNDECIDED,
+    Claim,
+    Evidence,
+    Verdict,
+    judge_sign,
+    no_data,
+    spearman,
+)
+from rolewise.analysis.statistics import Interval, seed_interval
+from rolewise.grid import ISOLATED, SHARED, Cell
+
+CLIMB = 1.5
+STEADY = 1.25
+
+
+def shared_fails_elsewhere(evidence: Evidence) -> list[Claim]:
+    """Finding 6: the late cliff of one SP cell, the drifting aggregator of another."""
+    return [
+        _one_cliff(evidence, "6a", 6, "Orch-Workers-SP-4B-Math", "falls off a late cliff"),
+        _verbose_aggregator(evidence),
+    ]
+
+
+def _one_cliff(evidence: Evidence, claim_id: str, finding: int, name: str, said: str) -> Claim:
+    statement = f"{name} {said}."
+    cell = evidence.of_paper_cell(name)
+    drop = Interval(None, None, None, 0)
+    if cell is not None:
+        drop = evidence.value(cell, "cliff_drop", "terminal", "report")
+    if cell is None or drop.value is None:
+        return no_data(claim_id, finding, statement, f"no finished cell stands for {name}")
+    threshold = evidence.config.signatures.cliff_drop
+    return Claim(
+        claim_id, finding, statement, "peak minus terminal accuracy, report half",
+        drop.value, drop.lo, drop.hi, drop.n, judge_cliff(drop, threshold),
+        f"Cell {cell}; a cliff is a drop of at least {threshold:g} whose interval excludes 0."
+        f" {evidence.limits}",
+    )  # fmt: skip
+
+
+def judge_cliff(drop: Interval, threshold: float) -> Verdict:
+    """supported: a cliff by definition; contradicted: the whole interval lies below `threshold`."""
+    if drop.value is None or drop.hi is None:
+        return UNDECIDED
+    if drop.value >= threshold - 1e-12 and drop.excludes_zero:
+        return SUPPORTED
+    return CONTRADICTED if drop.hi < threshold else UNDECIDED
+
+
+def _verbose_aggregator(evidence: Evidence) -> Claim:
+    name = "Voting-SP-4B-Math"
+    statement = f"{name} holds its accuracy, but its aggregator drifts from a terse pick to prose."
+    cell = evidence.of_paper_cell(name)
+    if cell is None:
+        return no_data("6b", 6, statement, f"no cell stands for {name}")
+    base = Cell(cell.workflow, "Base", cell.scale, cell.task)
+    before = evidence.value(base, "terse", "base", role="aggregator")
+    after = evidence.value(cell, "terse", "terminal", role="aggregator")
+    drop = evidence.value(cell, "cliff_drop", "terminal", "report")
+    if before.lo is None or after.hi is None or drop.value is None:
+        return no_data("6b", 6, statement, f"{cell} lacks trajectories or accuracies")
+    fell = judge_cliff(drop, evidence.config.signatures.cliff_drop)
+    if after.hi < before.lo and fell == CONTRADICTED:
+        verdict: Verdict = SUPPORTED
+    elif after.lo > before.hi or fell == SUPPORTED or after.value >= before.value:
+        verdict = CONTRADICTED if after.lo >= before.value or fell == SUPPORTED else UNDECIDED
+    else:
+        verdict = UNDECIDED
+    return Claim(
+        "6b", 6, statement, "share of terse picks of the aggregator at the end",
+        after.value, after.lo, after.hi, after.n, verdict,
+        f"Under the base model {before.value:.2f} [{before.lo:.2f}, {before.hi:.2f}]; accuracy fell by"
+        f" {100 * drop.value:.1f} points after its peak. Drift means that the intervals are apart."
+        f" {evidence.limits}",
+    )  # fmt: skip
+
+
+def amplification(evidence: Evidence) -> list[Claim]:
+    """Finding 7: the repeated role drifts, its partners do not, then accuracy descends."""
+    return [
+        _drift(evidence, "7a", "Voting-IP-1.7B-Math", "generator"),
+        _drift(evidence, "7b", "Orch-Workers-IP-1.7B-Math", "worker"),
+        _coherent(evidence),
+    ]
+
+
+def _drift(evidence: Evidence, claim_id: str, name: str, role: str) -> Claim:
+    statement = (
+        f"{name}: the {role}'s chi2 and perplexity climb, the other roles' stay near their first "
+        "values, then accuracy descends."
+    )
+    cell = evidence.of_paper_cell(name)
+    growths = {} if cell is None else growth_by_role(evidence, cell)
+    if cell is None or role not in growths:
+        return no_data(claim_id, 7, statement, f"no finished cell stands for {name}")
+    drop = evidence.value(cell, "cliff_drop", "terminal", "report")
+    own = growths.pop(role)
+    others = max((max(pair) for pair in growths.values()), default=np.nan)
+    fell = judge_cliff(drop, evidence.config.signatures.cliff_drop)
+    if min(own) >= CLIMB and others <= STEADY and fell == SUPPORTED:
+        verdict: Verdict = SUPPORTED
+    elif max(own) <= 1 or fell == CONTRADICTED:
+        verdict = CONTRADICTED
+    else:
+        verdict = UNDECIDED
+    partners = ", ".join(f"{r} x{c:.2f}, x{p:.2f}" for r, (c, p) in growths.items())
+    return Claim(
+        claim_id, 7, statement,
+        f"growth of the {role}'s training perplexity, last over first quarter of training",
+        own[1], None, None, 1, verdict,
+        f"Cell {cell}: chi2 x{own[0]:.2f}, perplexity x{own[1]:.2f}; other roles (chi2, perplexity):"
+        f" {partners}; drop after the peak {100 * (drop.value or 0):.1f} points. A climb is at least"
+        f" x{CLIMB:g}, steady at most x{STEADY:g}. One course has no interval. {evidence.limits}",
+    )  # fmt: skip
+
+
+def growth_by_role(evidence: Evidence, cell: Cell) -> dict[str, tuple[float, float]]:
+    """Role -> growth of chi2_update and of perplexity: mean of the last over the first quarter."""
+    cells = evidence.cells
+    mine = cells[
+        (cells[CELL] == [cell.workflow, cell.policy, cell.scale, cell.task]).all(axis=1)
+        & (cells.split == "train")
+        & (cells.role != "all")
+    ]
+    found = {}
+    for role, rows in mine.groupby("role", sort=True):
+        pair = tuple(growth(rows[rows.metric == m]) for m in ("chi2_update", "perplexity"))
+        if not np.isnan(pair).any():
+            found[str(role)] = pair
+    return found
+
+
+def growth(curve: pd.DataFrame) -> float:
+    """Mean of the last quarter of a curve's steps over the mean of the first; NaN below 4 steps."""
+    values = curve.groupby("step").value.mean().sort_index().to_numpy()
+    quarter = len(values) // 4
+    if not quarter or values[:quarter].mean() <= 0:
+        return float("nan")
+    return float(values[-quarter:].mean() / values[:quarter].mean())
+
+
+def _coherent(evidence: Evidence) -> Claim:
+    statement = "Under IP the updates of parallel agents of one role are coherent."
+    rows = evidence.cells
+    rows = rows[(rows.split == "train") & (rows.policy == ISOLATED)]
+    keys = [*CELL, "seed", "role", "step"]
+    wide = rows[rows.metric.isin(("coherence", "coherence_null_hi"))].pivot_table(
+        index=keys, columns="metric", values="value", observed=True
+    )
+    if wide.empty:
+        return no_data("7c", 7, statement, "no slot ledger of an IP cell")
+    above = (wide.coherence > wide.coherence_null_hi).groupby(level=CELL).mean()
+    found = seed_interval(above.to_numpy() - 0.5)
+    return Claim(
+        "7c", 7, statement,
+        "mean over cells of the share of slot ledgers above the 95 % quantile of their null",
+        float(above.mean()),
+        None if found is None else found.lo + 0.5, None if found is None else found.hi + 0.5,
+        len(above), judge_sign(found),
+        f"Coherence {wide.coherence.mean():.2f} against {wide.coherence_null_hi.mean():.2f} with slots"
+        f" shuffled between episodes; supported if above it in most ledgers. {evidence.limits}",
+    )  # fmt: skip
+
+
+CAPTURES = (
+    ("8a", "Eval-Opt-SP-0.6B-Code", "evaluator", "generator"),
+    ("8b", "Eval-Opt-SP-1.7B-Math", "evaluator", "generator"),
+    ("8c", "Voting-SP-4B-Math", "aggregator", "generator"),
+    ("8d", "Orch-Workers-SP-4B-Math", "synthesizer", "worker"),
+)
+
+
+def role_capture(evidence: Evidence) -> list[Claim]:
+    """Finding 8: the named captures, and whether captors are the roles with more gradient mass."""
+    claims = []
+    for claim_id, name, role, other in CAPTURES:
+        statement = f"{name}: the {role} is captured by the {other}."
+        cell = evidence.of_paper_cell(name)
+        score = Interval(None, None, None, 0)
+        if cell is not None:
+            score = evidence.value(cell, f"capture_by_{other}", "terminal", role=role)
+        if cell is None or score.value is None or score.hi is None:
+            claims.append(no_data(claim_id, 8, statement, f"no capture score of a cell for {name}"))
+            continue
+        twin = Cell(cell.workflow, ISOLATED, cell.scale, cell.task)
+        control = evidence.value(twin, f"capture_by_{other}", "terminal", role=role)
+        beside = "not measured" if control.value is None else f"{control.value:.2f}"
+        claims.append(
+            Claim(
+                claim_id, 8, statement, "capture score at the end: 0 unmoved, 1 arrived",
+                score.value, score.lo, score.hi, score.n, judge_capture(score),
+                f"Cell {cell}; capture is a score of at least {CAPTURE_SCORE:g} whose interval excludes"
+                f" 0. Its IP twin: {beside}. {evidence.limits}",
+            )
+        )  # fmt: skip
+    return [*claims, _mass_captures(evidence)]
+
+
+def judge_capture(score: Interval) -> Verdict:
+    """supported: captured by definition; contradicted: the whole interval lies below the threshold."""
+    if score.value >= CAPTURE_SCORE and score.excludes_zero:
+        return SUPPORTED
+    return CONTRADICTED if score.hi < CAPTURE_SCORE else UNDECIDED
+
+
+def _mass_captures(evidence: Evidence) -> Claim:
+    statement = "Under SP the role with more gradient mass pulls the others towards itself."
+    rows = evidence.cells
+    rows = rows[(rows.policy == SHARED) & rows.value.notna()]
+    mass = rows[(rows.metric == "role_grad_mass") & (rows.split == "train")]
+    mass = mass.groupby([*CELL, "role"]).value.mean()
+    scores = rows[rows.metric.str.startswith("capture_by_")]
+    scores = scores[[("terminal" in name.split("+")) for name in scores.checkpoint]]
+    pairs = []
+    for key, score in scores.groupby([*CELL, "role", "metric"]).value.mean().items():
+        captor = re.sub("^capture_by_", "", key[-1])
+        own, theirs = (mass.get((*key[:4], role)) for role in (key[4], captor))
+        if own is not None and theirs is not None:
+            pairs.append((theirs - own, score))
+    x, y = np.array(pairs).T if pairs else (np.empty(0), np.empty(0))
+    found = spearman(x, y)
+    if found.value is None:
+        return no_data("8e", 8, statement, "too few SP cells with gradient mass and capture scores")
+    return Claim(
+        "8e", 8, statement,
+        "rank correlation of the captor's surplus of gradient mass with the capture score",
+        found.value, found.lo, found.hi, found.n, judge_sign(found),
+        "Over ordered pairs of roles of all SP cells, which are not independent of each other."
+        f" {evidence.limits}",
+    )  # fmt: skip
+
+
+def slots_narrow(evidence: Evidence) -> list[Claim]:
+    """Finding 9: change of wrong-answer agreement against the base model, over cells."""
+    claims = []
+    for claim_id, policy in (("9a", ISOLATED), ("9b", SHARED)):
+        statement = (
+            f"Under {policy} parallel slots agree more on the same wrong answer than before."
+        )
+        rows = evidence.cells
+        rows = rows[
+            (rows.metric == "wrong_agreement_gain") & (rows.policy == policy) & rows.value.notna()
+        ]
+        rows = rows[["terminal" in name.split("+") for name in rows.checkpoint]]
+        values = rows.groupby(CELL).value.mean().to_numpy()
+        if not len(values):
+            claims.append(no_data(claim_id, 9, statement, "no cell with parallel slots all wrong"))
+            continue
+        found = seed_interval(values)
+        claims.append(
+            Claim(
+                claim_id, 9, statement, "mean change of wrong-answer agreement at the end, over cells",
+                float(values.mean()), found and found.lo, found and found.hi, len(values),
+                judge_sign(found),
+                f"Higher than under the base model in {int((values > 0).sum())} of {len(values)} cells;"
+                f" t interval over cells. {evidence.limits}",
+            )
+        )  # fmt: skip
+    return claims
+
+
+def choose_and_monitor(evidence: Evidence) -> list[Claim]:
+    """Finding 10: neither policy wins everywhere, and drift of roles goes with falls."""
+    first = "The better policy depends on workflow and task."
+    second = "Role-level drift goes with later accuracy falls."
+    gains = evidence.gains("ip_minus_sp", "terminal")
+    claims = []
+    if gains.empty:
+        claims.append(no_data("10a", 10, first, "no pair of matched IP and SP cells"))
+    else:
+        clear = gains.p < SIGNIFICANT
+        isolated = int((clear & (gains.value > 0)).sum())
+        shared = int((clear & (gains.value < 0)).sum())
+        one_sided = max(isolated, shared) > len(gains) / 2 and min(isolated, shared) == 0
+        verdict = SUPPORTED if isolated and shared else (CONTRADICTED if one_sided else UNDECIDED)
+        claims.append(
+            Claim(
+                "10a", 10, first, "mean terminal accuracy, IP minus SP, over matched pairs",
+                float(gains.value.mean()), float(gains.value.min()), float(gains.value.max()),
+                len(gains), verdict,
+                f"IP clearly better in {isolated} pairs, SP in {shared} (Holm over pairs). lo and hi"
+                f" are the extreme pairs, not an interval. {evidence.limits}",
+            )
+        )  # fmt: skip
+    drops = evidence.per_cell("cliff_drop", "terminal", "report")
+    drift, fall = [], []
+    for row in drops.itertuples():
+        cell = Cell(row.workflow, row.policy, row.scale, row.task)
+        growths = growth_by_role(evidence, cell)
+        if growths:
+            drift.append(max(perplexity for _, perplexity in growths.values()))
+            fall.append(row.value)
+    found = spearman(np.array(drift), np.array(fall))
+    if found.value is None:
+        return [*claims, no_data("10b", 10, second, "too few cells with role metrics")]
+    claims.append(
+        Claim(
+            "10b", 10, second,
+            "rank correlation over cells of the largest growth of a role's perplexity with the drop",
+            found.value, found.lo, found.hi, found.n, judge_sign(found),
+            f"Correlation, not cause; growth is last over first quarter. {evidence.limits}",
+        )
+    )  # fmt: skip
+    return claims
