@@ -1,15 +1,182 @@
-"""Equality of math answers as text."""
+r"""Math answers as text: one spelling for what TeX, Unicode and habit write in many ways."""
 
-from fractions import Fraction
+from __future__ import annotations
+
 import re
 
+from rolewise.tasks.math_numbers import plain_number
 
-def compare_plain(answer, truth, *, exact):
-    a, b = answer.strip(), truth.strip()
-    if a == b:
+LONGEST = 10_000
+
+_SYMBOLS = {
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "＋": "+", "＝": "=", "×": r"\times ",
+    "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "•": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/",
+    "±": r"\pm ", "∓": r"\mp ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "≈": r"\approx ",
+    "⩽": r"\le ", "⩾": r"\ge ", "∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ", "∖": r"\setminus ",
+    "∅": r"\emptyset ", "∈": r"\in ", "π": r"\pi ", "𝜋": r"\pi ", "θ": r"\theta ", "α": r"\alpha ",
+    "β": r"\beta ", "γ": r"\gamma ", "λ": r"\lambda ", "μ": r"\mu ", "φ": r"\phi ", "ω": r"\omega ",
+    "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℚ": r"\mathbb{Q}", "ℕ": r"\mathbb{N}", "°": r"^\circ ",
+    "º": r"^\circ ", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "½": r"\frac{1}{2}",
+    "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
+    "⅕": r"\frac{1}{5}", "⅛": r"\frac{1}{8}", "\u200b": "", "\ufeff": "", "\u2061": "",
+    "€": r"\text{ euro}", "£": r"\text{ pound}", "％": r"\%", "，": ",", "：": ":", "（": "(", "）": ")",
+    "⟨": r"\langle ", "⟩": r"\rangle ", "∣": "|", "…": r"\ldots ", "∧": r"\land ",
+}  # fmt: skip
+_SYMBOL = re.compile("|".join(map(re.escape, _SYMBOLS)))
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_WIDE_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
+
+_RULES = [
+    # Sizes and styles say nothing about the value.
+    (r"\\(?:left|right)\s*\.", ""),
+    (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
+    (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it)(?![A-Za-z])\s*", ""),
+    (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
+    (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
+    # Thin spaces inside a number group its digits; a braced comma does, too.
+    (r"(?<=\d)\s*(?:\\[,;:! ]|~|\{,\}|,\\!|\{\\,\}|\u202f|\u2009)\s*(?=\d{3}(?!\d))", ","),
+    (r"\\[,;: ]|\\!|~|\\q?quad(?![A-Za-z])|\\(?:hspace|vspace|phantom)\{[^{}]*\}", " "),
+    (r"\\\$", r"\\text{ dollar }"),
+    (r"\$|\\\(|\\\)|(?<!\\)\\\[|\\\](?![A-Za-z])", ""),
+    # Synonyms.
+    (r"\\(?:leq|leqslant)(?![A-Za-z])", r"\\le "),
+    (r"\\(?:geq|geqslant)(?![A-Za-z])", r"\\ge "),
+    (r"\\lt(?![A-Za-z])", "<"),
+    (r"\\gt(?![A-Za-z])", ">"),
+    (r"<=", r"\\le "),
+    (r">=", r"\\ge "),
+    (r"!=|\\neq(?![A-Za-z])", r"\\ne "),
+    (r"\\(?:varnothing|O)(?![A-Za-z])", r"\\emptyset "),
+    (r"\\(?:bigcup|sqcup)(?![A-Za-z])", r"\\cup "),
+    (r"\\(?:backslash|smallsetminus)(?![A-Za-z])", r"\\setminus "),
+    (r"\\(?:lvert|rvert|vert)(?![A-Za-z])", "|"),
+    (r"\\(?:lbrace|\{)", r"\\{"),
+    (r"\\(?:rbrace|\})", r"\\}"),
+    (r"\\(?:lbrack)(?![A-Za-z])", "["),
+    (r"\\(?:rbrack)(?![A-Za-z])", "]"),
+    (r"\\(?:bullet|ast)(?![A-Za-z])", r"\\cdot "),
+    (r"\\(?:lor|vee)(?![A-Za-z])", r"\\text{ or }"),
+    (r"\\(?:land|wedge)(?![A-Za-z])", r"\\text{ and }"),
+    (r"\\(?:dots|cdots|dotsc)(?![A-Za-z])", r"\\ldots "),
+    (r"\\degree(?![A-Za-z])", r"^\\circ "),
+    (r"\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?", r"^\\circ "),
+    (r"(?<!\\)%|\\(?:text|mathrm)\{\s*(?:%|\\%|percent)\s*\}", r"\\%"),
+    (r"\*\*", "^"),
+    (r"(?<!\\)\binfinity\b", r"\\infty "),
+    (r"(?<![\\A-Za-z])(sqrt|pi|sin|cos|tan|ln|log)(?![A-Za-z])", r"\\\1 "),
+    # TeX takes one token for an argument without braces.
+    (r"\\(frac|binom)\s*(\d)\s*(\d)", r"\\\1{\2}{\3}"),
+    (r"\\(frac|binom)\s*(\d)\s*\{", r"\\\1{\2}{"),
+    (r"\\(frac|binom)\s*(\{[^{}]*\})\s*(\d)", r"\\\1\2{\3}"),
+    (r"\\sqrt\s*(\d|[A-Za-z])(?![A-Za-z])", r"\\sqrt{\1}"),
+    (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+]  # fmt: skip
+_COMPILED = [(re.compile(pattern), new) for pattern, new in _RULES]
+_FONT = re.compile(
+    r"\\(?P<name>text(?:bf|it|rm|sf|tt|normal|up)?|math(?:rm|bf|it|sf|tt|normal)|mbox|hbox|emph"
+    r"|boldsymbol|bm|pmb|underline|operatorname)\s*\{(?P<body>[^{}]*)\}"
+)
+_UNIT_FONT = re.compile("text(?:rm|normal|up)?|mathrm|mbox")
+_WORD = re.compile(r"[A-Za-z]{2}")
+_TRAILING = " \t\r\n.,;:"
+
+
+def tidy(text: str) -> str:
+    """`text` in one spelling, with the same meaning; text in words is kept as `\\text{...}`."""
+    text = text.strip()
+    if not text.isascii():
+        text = _from_unicode(text)
+    if "\\" in text or not text.isalnum():
+        for pattern, new in _COMPILED:
+            text = pattern.sub(new, text)
+        text = _plain_fonts(text)
+    text = " ".join(text.split())
+    return _trim(text)
+
+
+def squeeze(text: str) -> str:
+    """`text` without the blanks that separate nothing."""
+    return re.sub(r" (?![A-Za-z0-9])|(?<![A-Za-z0-9]) ", "", text)
+
+
+def compare_plain(answer: str, truth: str, *, exact: bool) -> bool | None:
+    """Whether two answers are equal, where text and plain numbers can tell; else None.
+
+    `exact`: equality of the tidied texts is all, so the result is never None.
+    """
+    if answer == truth:
+        return True
+    if len(answer) > LONGEST or len(truth) > LONGEST:
+        return answer.split() == truth.split()
+    answer, truth = tidy(answer), tidy(truth)
+    if squeeze(answer) == squeeze(truth):
         return True
     if exact:
         return False
-    if re.fullmatch(r"-?\d+", a) and re.fullmatch(r"-?\d+", b):
-        return int(a) == int(b)
-    return None
+    numbers = plain_number(answer), plain_number(truth)
+    return None if None in numbers else numbers[0] == numbers[1]
+
+
+def unbrace(text: str) -> str:
+    """`text` without braces around the whole of it."""
+    for _ in range(8):
+        if not (text.startswith("{") and text.endswith("}") and closing(text, 0) == len(text) - 1):
+            break
+        text = text[1:-1].strip()
+    return text
+
+
+def closing(text: str, start: int) -> int:
+    """Index of the bracket that closes the one at `start`, -1 if none; any bracket kind matches."""
+    depth = 0
+    i = start
+    while i < len(text):
+        char = text[i]
+        if char == "\\" and text[i + 1 : i + 2] not in ("{", "}"):
+            i += 1
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+            if depth == 0:
+                return i
+        i += 1
+    return -1
+
+
+def _from_unicode(text: str) -> str:
+    text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: f"^{{{m[0].translate(_RAISED)}}}", text)
+    text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: f"_{{{m[0].translate(_LOWERED)}}}", text)
+    text = re.sub(r"√\s*(\d+|[A-Za-z])", r"\\sqrt{\1}", text).replace("√", r"\sqrt")
+    return _SYMBOL.sub(lambda m: _SYMBOLS[m[0]], text.translate(_WIDE_DIGITS))
+
+
+def _plain_fonts(text: str) -> str:
+    """Fonts vanish around formulas; around words they become `\\text{...}`, blanks kept."""
+
+    def replace(match: re.Match[str]) -> str:
+        body, name = match["body"], match["name"]
+        if not body.strip():
+            return " "
+        before = match.string[: match.start()].rstrip()[-1:]
+        unit = _UNIT_FONT.fullmatch(name) and (before.isdigit() or before in ("}", ")"))
+        letter = name == "mathrm" and body in ("d", "e", "i")
+        if _WORD.search(body) or (unit and not letter and re.search("[A-Za-z]", body)):
+            return f"\x00{body}\x01"
+        return body if name.startswith("text") else f"{{{body}}}"
+
+    for _ in range(4):
+        text, count = _FONT.subn(replace, text)
+        if not count:
+            break
+    return text.replace("\x00", "\\text{").replace("\x01", "}")
+
+
+def _trim(text: str) -> str:
+    """Without outer braces, blanks and punctuation; a dot stays where a number needs it."""
+    while True:
+        shorter = unbrace(text.strip(" ")).rstrip(_TRAILING).removesuffix("\\").rstrip(_TRAILING)
+        if shorter == text:
+            return text
+        text = shorter

@@ -1,0 +1,245 @@
+r"""Equality of two formulas as values, exact or by evaluation at many digits; runs in a worker.
+
+math-verify's parser reads the formulas. Its own comparison rounds to six places and to 15 digits,
+which takes 1/11 for 0.0909090909 and loses values below 1e-15, so numbers are compared here and only
+what is no number or function is left to `math_verify.verify`.
+"""
+
+from __future__ import annotations
+
+import re
+
+import sympy as sp
+from latex2sympy2_extended import NormalizationConfig, latex2sympy
+from latex2sympy2_extended.latex2sympy2 import ConversionConfig
+from math_verify import verify
+
+DIGITS = 60
+MOST_BITS = 4_000_000
+_NORMAL = NormalizationConfig(basic_latex=True, boxed="none")
+_CONVERSION = ConversionConfig(lowercase_symbols=False, interpret_as_mixed_fractions=False)
+_MIXED = re.compile(r"(?<![\w.}^_)])(\d+)\s*(?:\\frac\{(\d+)\}\{(\d+)\}|\s(\d+)/(\d+))")
+_DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)(?![\d.])")
+_DEGREES = re.compile(r"(\d+(?:\.\d+)?)\s*\^\s*\\circ(?![A-Za-z])")
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d*)?|\.\d+)[eE]([-+]?\d{1,3})(?![\w.])")
+_FAILURES = (TypeError, ValueError, ArithmeticError, AttributeError, NotImplementedError, KeyError)
+# Irrational-looking but fixed sample points of both signs; the same in every run.
+_POINTS = [sp.Rational(p, 10**4) for p in (23417, 5093, 71861, -13879, 31277, -42643, 9241, -6607)]
+_STEPS = [sp.Rational(p, 10**4) for p in (3331, 7907, 12553, -9109, 4787, 15859)]
+_INTEGERS = (3, 8, 5, 12, 7, 10)
+_INDEX_NAMES = set("nmkjNMK")
+
+
+def parse_value(tex: str) -> sp.Basic | None:
+    """The sympy object that a tidied formula denotes, None if it cannot be read."""
+    if not tex or "\\text{" in tex or "\\ldots" in tex:
+        return None
+    tex = _SCIENTIFIC.sub(r"(\1\\cdot 10^{\2})", tex)
+    tex = _MIXED.sub(lambda m: f"({m[1]}+\\frac{{{m[2] or m[4]}}}{{{m[3] or m[5]}}})", tex)
+    tex = _DEGREES.sub(r"(\\frac{\1\\pi}{180})", tex).replace(r"^\circ", r"\cdot\frac{\pi}{180}")
+    tex = _DECIMAL.sub(
+        lambda m: f"(\\frac{{{int((m[1] or '0') + m[2])}}}{{{10 ** len(m[2])}}})", tex
+    )
+    tex = re.sub(r"\\%", r"\\cdot\\frac{1}{100}", tex)
+    try:
+        value = latex2sympy(tex, normalization_config=_NORMAL, conversion_config=_CONVERSION)
+    except Exception:  # the parser raises bare Exception on malformed input
+        return None
+    if not isinstance(value, sp.Basic | sp.MatrixBase):
+        return None
+    if isinstance(value, sp.Expr):
+        value = value.subs({sp.Symbol("i"): sp.I, sp.Symbol("e"): sp.E})
+    return value
+
+
+def same_value(answer: str, truth: str) -> bool:
+    """Whether two formulas denote the same value; unreadable ones equal nothing."""
+    a, t = parse_value(answer), parse_value(truth)
+    if a is None or t is None:
+        return False
+    if not (isinstance(a, sp.Expr) and isinstance(t, sp.Expr)):
+        return bool(verify(t, a, float_rounding=15, numeric_precision=DIGITS, timeout_seconds=None))
+    if is_huge(a) or is_huge(t):
+        return a == t
+    a, t = _done(a), _done(t)
+    if a is None or t is None:
+        return False
+    constant = integration_constant(t)
+    if constant is not None:
+        return _same_family(a, t, constant)
+    return same_expression(a, t)
+
+
+def same_expression(a: sp.Expr, t: sp.Expr) -> bool:
+    """Equality of two evaluated expressions as functions of real unknowns.
+
+    At fixed sample points both must be equal to `DIGITS` digits where both are real, and real at
+    the same points; a point where neither is real decides only if it never gets better.
+    """
+    if a == t:
+        return True
+    if a.has(sp.oo, sp.zoo, sp.nan, -sp.oo) or t.has(sp.oo, sp.zoo, sp.nan, -sp.oo):
+        return False
+    symbols = sorted(a.free_symbols | t.free_symbols, key=str)
+    if not symbols:
+        return _same_number(a, t)
+    if a.has(sp.I) or t.has(sp.I):
+        return all(
+            _same_number(a.subs(point), t.subs(point)) for point in _points(symbols, _POINTS[:4])
+        )
+    agreed = _sampled(a, t, _points(symbols, _POINTS))
+    if not agreed and {str(s) for s in symbols} <= _INDEX_NAMES:
+        agreed = _sampled(a, t, _integer_points(symbols))
+    return agreed
+
+
+def is_undefined(tex: str) -> bool:
+    """Whether a formula has no value (division by zero, a pole)."""
+    value = parse_value(tex)
+    if not isinstance(value, sp.Expr) or is_huge(value):
+        return False
+    value = _done(value)
+    return value is not None and value.has(sp.zoo, sp.nan)
+
+
+def integration_constant(expression: sp.Expr) -> sp.Symbol | None:
+    """The symbol C of `F(x) + C`, None without one."""
+    if not isinstance(expression, sp.Add):
+        return None
+    others = expression.free_symbols
+    for symbol in (s for s in expression.args if isinstance(s, sp.Symbol)):
+        if re.fullmatch(r"[CcKk](?:_.*)?", str(symbol)) and len(others) > 1:
+            return symbol
+    return None
+
+
+def is_huge(expression: sp.Basic) -> bool:
+    """Whether evaluating would build an integer of more than `MOST_BITS` bits."""
+    try:
+        return any(_bits(node) > MOST_BITS for node in sp.preorder_traversal(expression))
+    except OverflowError:
+        return True
+
+
+def _bits(node: sp.Basic) -> float:
+    """Estimated size of a power or factorial of numbers; infinite inside a tower."""
+    if isinstance(node, sp.factorial):
+        n = _rough(node.args[0])
+        return (
+            0.0
+            if n is None
+            else n * max(1.0, abs(n)).bit_length()
+            if isinstance(n, int)
+            else n * 30
+        )
+    if isinstance(node, sp.Pow):
+        base, exponent = _rough(node.base), _rough(node.exp)
+        if base is None or exponent is None or abs(base) <= 1:
+            return 0.0
+        return abs(exponent) * max(1.0, sp.log(abs(base), 2).evalf(5))
+    return 0.0
+
+
+def _rough(node: sp.Basic) -> float | None:
+    """A numeric expression as a float, without evaluating large powers; None with unknowns."""
+    if node.free_symbols or not isinstance(node, sp.Expr):
+        return None
+    if isinstance(node, sp.Integer | sp.Rational):
+        return float(node)
+    if isinstance(node, sp.Pow):
+        base, exponent = _rough(node.base), _rough(node.exp)
+        return None if base is None or exponent is None else float(base) ** float(exponent)
+    parts = [_rough(arg) for arg in node.args]
+    if None in parts:
+        return None
+    if isinstance(node, sp.Add):
+        return float(sum(parts))
+    if isinstance(node, sp.Mul):
+        product = 1.0
+        for part in parts:
+            product *= part
+        return product
+    if isinstance(node, sp.factorial):
+        return float("inf") if parts[0] > 170 else float(sp.factorial(int(parts[0])))
+    return None
+
+
+def _done(expression: sp.Expr) -> sp.Expr | None:
+    try:
+        done = expression.doit()
+        return done if isinstance(done, sp.Expr) else None
+    except _FAILURES:
+        return None
+
+
+def _points(symbols: list[sp.Symbol], starts: list[sp.Rational]) -> list[dict]:
+    return [
+        {s: start + k * _STEPS[(i + k) % len(_STEPS)] for k, s in enumerate(symbols)}
+        for i, start in enumerate(starts)
+    ]
+
+
+def _integer_points(symbols: list[sp.Symbol]) -> list[dict]:
+    return [
+        {s: sp.Integer(_INTEGERS[(i + 2 * k) % len(_INTEGERS)] + k) for k, s in enumerate(symbols)}
+        for i in range(len(_INTEGERS))
+    ]
+
+
+def _sampled(a: sp.Expr, t: sp.Expr, points: list[dict]) -> bool:
+    compared = 0
+    for point in points:
+        x, y = _number(a.subs(point)), _number(t.subs(point))
+        if x is None or y is None:
+            if (x is None) != (y is None):
+                return False
+            continue
+        if not _close(x, y):
+            return False
+        compared += 1
+    return compared >= 2
+
+
+def _number(expression: sp.Expr) -> sp.Expr | None:
+    """The real value to `DIGITS` digits, None if it is not real or cannot be evaluated."""
+    try:
+        value = expression.evalf(DIGITS)
+    except _FAILURES:
+        return None
+    if not value.is_number:
+        return None
+    real, imaginary = value.as_real_imag()
+    if not (real.is_Float or real.is_Rational) or not real.is_finite:
+        return None
+    tiny = abs(imaginary) <= sp.Float(10, DIGITS) ** (-DIGITS + 15) * (1 + abs(real))
+    return real if bool(tiny) else None
+
+
+def _close(x: sp.Expr, y: sp.Expr) -> bool:
+    scale = max(abs(x), abs(y))
+    return bool(scale == 0 or abs(x - y) <= scale * sp.Float(10, DIGITS) ** (-DIGITS + 20))
+
+
+def _same_number(a: sp.Expr, t: sp.Expr) -> bool:
+    if a.is_Rational and t.is_Rational:
+        return a == t
+    try:
+        x, y = a.evalf(DIGITS), t.evalf(DIGITS)
+        parts = zip(x.as_real_imag(), y.as_real_imag(), strict=True)
+        scale = max(abs(x), abs(y))
+        limit = scale * sp.Float(10, DIGITS) ** (-DIGITS + 20)
+        return all(bool(abs(p - q) <= limit) for p, q in parts)
+    except _FAILURES:
+        return False
+
+
+def _same_family(a: sp.Expr, t: sp.Expr, constant: sp.Symbol) -> bool:
+    """Whether two antiderivatives with constants differ by a constant only."""
+    own = integration_constant(sp.expand(a))
+    if own is None or own in t.free_symbols - {constant}:
+        return False
+    difference = (a - own) - (t - constant)
+    return all(
+        same_expression(sp.diff(difference, symbol), sp.Integer(0))
+        for symbol in sorted(difference.free_symbols, key=str)
+    )
