@@ -79,7 +79,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
 
 def _training(axes: Axes, part: pd.DataFrame) -> None:
     if part.empty:
-        style.say_missing(axes)
+        style.say_missing(axes, ticks=True)
     for policy, rows in part.groupby("policy", sort=False):
         look = style.policy_style(policy) | {"marker": ""}
         axes.plot(rows.step, rows.value, **look | {"linestyle": "-"}, alpha=0.18, linewidth=0.6)
@@ -88,7 +88,7 @@ def _training(axes: Axes, part: pd.DataFrame) -> None:
 
 def _validation(axes: Axes, part: pd.DataFrame) -> None:
     if part.empty:
-        style.say_missing(axes)
+        style.say_missing(axes, ticks=True)
     for policy, rows in part.groupby("policy", sort=False):
         look = style.policy_style(policy)
         if policy == BASE:

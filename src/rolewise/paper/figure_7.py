@@ -66,7 +66,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         if shape.parallel:
             _slots(axes[1, j], part[part.panel == COHERENCE], shape.parallel)
         else:
-            style.say_missing(axes[1, j], "no parallel slots")
+            style.say_missing(axes[1, j], "no parallel slots", ticks=True)
         axes[1, j].set_xlabel("training step")
     axes[0, 0].set_ylabel("share of the SP gradient")
     axes[1, 0].set_ylabel("coherence of slots")
@@ -85,7 +85,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
 
 def _shares(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
     if part.value.notna().sum() == 0:
-        style.say_missing(axes)
+        style.say_missing(axes, ticks=True)
         return
     axes.axhline(1 / len(roles), color=style.GREY, linewidth=0.6, linestyle=":")
     for i, role in enumerate(roles):
@@ -98,7 +98,7 @@ def _shares(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
 
 def _slots(axes: Axes, part: pd.DataFrame, role: str) -> None:
     if part.value.notna().sum() == 0:
-        style.say_missing(axes)
+        style.say_missing(axes, ticks=True)
         return
     for policy, rows in part.groupby("policy", sort=False):
         look = style.policy_style(policy)

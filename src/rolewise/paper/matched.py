@@ -9,7 +9,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
 
 from rolewise.paper import style
 
@@ -54,12 +53,10 @@ def diagonal(axes: Axes, logarithmic: bool = False) -> None:
     axes.plot(limits, limits, color=style.GREY, linewidth=0.7, linestyle="--", zorder=0)
     if logarithmic:
         axes.set(xscale="log", yscale="log")
-        few = (1, 2, 5) if high - low < 2 else (1,)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(LogLocator(subs=few))
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_locator(NullLocator())
     axes.set(xlim=limits, ylim=limits, aspect="equal")
+    if logarithmic:
+        style.plain_log(axes.xaxis)
+        style.plain_log(axes.yaxis)
 
 
 def area(rank: int, count: int) -> float:

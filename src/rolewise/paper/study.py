@@ -109,6 +109,18 @@ class Study:
         rows = of_cell(self.rows(metric, split, role), cell)
         return combine(rows, ["step"]).sort_values("step", ignore_index=True)
 
+    def by_seed(
+        self, cell: Cell, metric: str, checkpoint: str, split: str, role: str = "all"
+    ) -> pd.Series:
+        """A metric of a cell at a checkpoint, indexed by seed."""
+        rows = of_cell(self.rows(metric, split, role), cell)
+        return _named(rows, checkpoint).set_index("seed").value
+
+    def steps(self, cell: Cell, checkpoint: str) -> list[int]:
+        """The training steps of a checkpoint, one per seed, without repetition."""
+        rows = of_cell(self.rows("accuracy", "report"), cell)
+        return sorted(set(_named(rows, checkpoint).step))
+
     @property
     def dynamics(self) -> tuple[str, str]:
         """Scale and task of the dynamics figures: the paper's where the grid has them."""
@@ -173,6 +185,12 @@ def of_cell(rows: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     """The rows of one cell."""
     wanted = [rows[key] == getattr(cell, key) for key in KEYS]
     return rows[np.logical_and.reduce(wanted)]
+
+
+def _named(rows: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
+    # A step that is several checkpoints is named `best+terminal`.
+    named = [checkpoint in names.split("+") for names in rows.checkpoint]
+    return rows[np.array(named, dtype=bool)]
 
 
 def combine(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

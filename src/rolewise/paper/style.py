@@ -14,8 +14,10 @@ import matplotlib.style
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from rolewise.grid import BASE, ISOLATED, SHARED, SINGLE, SINGLE_AGENT
 
@@ -106,16 +108,25 @@ def page(height: float, width: float = PAGE) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def plain_log(axis: Axis) -> None:
+    """Plain numbers at 1, 2 and 5 of each decade, or at the decades where they are many."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
+
+
 def footnote(figure: Figure, text: str) -> None:
     """A small line below the panels: what every picture must say of itself."""
     figure.supxlabel(text, x=0.995, ha="right", fontsize=5, color="0.35")
 
 
-def say_missing(axes: Axes, text: str = "not available") -> None:
-    """Hatch an empty panel and say why it is empty."""
+def say_missing(axes: Axes, text: str = "not available", ticks: bool = False) -> None:
+    """Hatch an empty panel and say why it is empty; `ticks` keeps those that others share."""
     axes.patch.set(hatch="////", facecolor="white", edgecolor="0.85")
     axes.grid(False)
-    axes.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
+    if not ticks:
+        axes.tick_params(left=False, labelleft=False, bottom=False, labelbottom=False)
     axes.text(
         0.5,
         0.5,
