@@ -190,6 +190,26 @@ def judge_sign(found: Interval | None) -> Verdict:
     return SUPPORTED if found.lo > 0 else CONTRADICTED
 
 
+def judge_means(samples: list[np.ndarray]) -> list[Verdict]:
+    """For each sample of units whether its mean is above 0 (supported) or below (contradicted).
+
+    t tests with Holm's correction over the samples; fewer than three units decide nothing.
+    """
+    decidable = [i for i, x in enumerate(samples) if len(x) >= FEWEST_UNITS and np.ptp(x) > 0]
+    adjusted = holm(np.array([stats.ttest_1samp(samples[i], 0).pvalue for i in decidable]))
+    verdicts: list[Verdict] = [UNDECIDED] * len(samples)
+    for i, p in zip(decidable, adjusted, strict=True):
+        if p < SIGNIFICANT:
+            verdicts[i] = SUPPORTED if samples[i].mean() > 0 else CONTRADICTED
+    return verdicts
+
+
+def ends_of(values: np.ndarray) -> tuple[float, float | None, float | None]:
+    """Mean of `values` and the ends of its t interval over them (None below three)."""
+    found = seed_interval(values)
+    return float(np.mean(values)), found and found.lo, found and found.hi
+
+
 def spearman(x: np.ndarray, y: np.ndarray) -> Interval:
     """Rank correlation with its Fisher interval (Bonett and Wright's variance); n below 5: no interval."""
     n = len(x)

@@ -17,11 +17,13 @@ from rolewise.analysis.evidence import (
     UNDECIDED,
     Claim,
     Evidence,
+    ends_of,
+    judge_means,
     judge_share,
     judge_sign,
     no_data,
 )
-from rolewise.analysis.statistics import Interval, seed_interval, share_interval, sign_p
+from rolewise.analysis.statistics import seed_interval, share_interval, sign_p
 
 MATCH_MARGIN = 0.05
 MAJORITY = 0.5
@@ -78,7 +80,7 @@ def depends_jointly(evidence: Evidence) -> list[Claim]:
     """Finding 2: gains differ between settings by more than sampling error, and more than by policy.
 
     Cochran's Q over workflow, task and scale (policies averaged) asks whether they differ at all;
-    eta^2 compares how much policy and the settings explain.
+    epsilon^2 compares how much policy and the settings explain.
     """
     first = "The gain depends jointly on workflow, task and scale, not on policy sharing alone."
     second = "Workflow rankings are not constant over tasks and scales."
@@ -96,7 +98,7 @@ def depends_jointly(evidence: Evidence) -> list[Claim]:
     claims = [
         Claim(
             "2a", 2, first,
-            "eta^2 of workflow x task x scale minus eta^2 of policy, over the cells' peak gains",
+            "epsilon^2 of workflow x task x scale minus that of policy, over the cells' peak gains",
             float(share), None, None, len(gains), verdict,
             f"Cochran's Q = {q:.1f} over {len(settings)} settings, p = {p:.2g}: the settings"
             f" {'differ' if p < SIGNIFICANT else 'do not clearly differ'} by more than sampling error."
@@ -118,10 +120,17 @@ def depends_jointly(evidence: Evidence) -> list[Claim]:
 
 
 def explained(gains: pd.DataFrame, keys: list[str]) -> float:
-    """eta^2: share of the sum of squares of `value` between the groups of `keys`."""
-    total = ((gains.value - gains.value.mean()) ** 2).sum()
-    between = gains.groupby(keys).value.transform("mean") - gains.value.mean()
-    return float((between**2).sum() / total) if total else 0.0
+    """epsilon^2: share of the variance of `value` between the groups of `keys`, corrected for their number.
+
+    1 - (within-group mean square) / (total mean square); around 0 when groups do not matter.
+    """
+    groups = gains.groupby(keys).value
+    freedom = len(gains) - groups.ngroups
+    total = gains.value.var(ddof=1)
+    if freedom < 1 or not total:
+        return float("nan")
+    within = ((gains.value - groups.transform("mean")) ** 2).sum() / freedom
+    return float(1 - within / total)
 
 
 def cochran(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
@@ -170,7 +179,7 @@ def isolated_peaks_higher(evidence: Evidence) -> list[Claim]:
         Claim(
             "3b", 3, second,
             "mean over matched pairs of (IP - SP at the peak) - (IP - SP at the end), accuracy",
-            *_ends(fall, change * -1), len(both), judge_sign(fall),
+            *ends_of(-change), len(both), judge_sign(fall),
             f"Mean difference {100 * both.value.mean():.1f} points at the peak,"
             f" {100 * both.value_last.mean():.1f} at the end; t interval over pairs."
             f" {evidence.limits}",
@@ -223,7 +232,7 @@ def isolated_falls(evidence: Evidence) -> list[Claim]:
     return [
         Claim(
             "4", 4, statement, "difference in cliff rate, IP minus SP, over matched pairs",
-            *_ends(seed_interval(difference), difference), len(pairs), verdict,
+            *ends_of(difference), len(pairs), verdict,
             f"Cliffs in {pairs.ip.sum():g} IP and {pairs.sp.sum():g} SP cells of {len(pairs)} pairs;"
             f" only under IP in {wins}, only under SP in {losses}; McNemar p = {p:.2g}."
             f" {evidence.limits}",
@@ -236,59 +245,40 @@ AMPLITUDES = {
     "5b": ("grad_norm_max", "the larger maximum gradient norm"),
     "5c": ("entropy_collapse_depth", "the deeper entropy collapse"),
 }
+PLATEAUS = (("5d", "plateau_step", "earlier"), ("5e", "plateau_level", "lower"))
 
 
 def isolated_swings(evidence: Evidence) -> list[Claim]:
-    """Finding 5: amplitude of training per matched pair, and where SP's plateaus lie."""
-    claims = []
-    for claim_id, (metric, said) in AMPLITUDES.items():
-        statement = f"IP shows {said} across matched cells."
+    """Finding 5: amplitudes per matched pair and where SP's plateaus lie; Holm over its claims."""
+    samples, said = {}, {}
+    for claim_id, (metric, words) in AMPLITUDES.items():
         pairs = evidence.pairs(metric)
-        logs = metric != "entropy_collapse_depth"
-        if logs:
+        if metric == "entropy_collapse_depth":
+            samples[claim_id] = pairs.ip - pairs.sp
+            what = f"mean difference in {metric}, IP minus SP, over matched pairs"
+        else:
             pairs = pairs[(pairs > 0).all(axis=1)]
-        if pairs.empty:
-            claims.append(no_data(claim_id, 5, statement, f"no matched pair has {metric}"))
-            continue
-        difference = (np.log(pairs.ip / pairs.sp) if logs else pairs.ip - pairs.sp).to_numpy()
-        found = seed_interval(difference)
-        what = f"mean log ratio of {metric}, IP to SP" if logs else f"mean difference in {metric}"
-        claims.append(
-            Claim(
-                claim_id, 5, statement, f"{what}, over matched pairs",
-                *_ends(found, difference), len(pairs), judge_sign(found),
-                f"IP larger in {int((difference > 0).sum())} of {len(pairs)} pairs; t interval over"
-                f" pairs, three metrics not corrected. {evidence.limits}",
-            )
-        )  # fmt: skip
-    return claims + _plateaus(evidence)
-
-
-def _plateaus(evidence: Evidence) -> list[Claim]:
-    claims = []
-    for claim_id, metric, said in (
-        ("5d", "plateau_step", "earlier"),
-        ("5e", "plateau_level", "lower"),
-    ):
-        statement = f"SP usually plateaus {said} than IP."
+            samples[claim_id] = np.log(pairs.ip / pairs.sp)
+            what = f"mean log ratio of {metric}, IP to SP, over matched pairs"
+        said[claim_id] = (f"IP shows {words} across matched cells.", what)
+    for claim_id, metric, words in PLATEAUS:
         pairs = evidence.pairs(metric, "all")
-        if pairs.empty:
-            claims.append(no_data(claim_id, 5, statement, "no matched pair plateaus under both"))
+        samples[claim_id] = pairs.ip - pairs.sp
+        what = f"mean {metric}, IP minus SP, over pairs in which both curves stop rising"
+        said[claim_id] = (f"SP usually plateaus {words} than IP.", what)
+    verdicts = judge_means([values.to_numpy() for values in samples.values()])
+    claims = []
+    for (claim_id, series), verdict in zip(samples.items(), verdicts, strict=True):
+        values = series.to_numpy()
+        statement, what = said[claim_id]
+        if not len(values):
+            claims.append(no_data(claim_id, 5, statement, "no matched pair has both values"))
             continue
-        difference = (pairs.ip - pairs.sp).to_numpy()
-        found = seed_interval(difference)
         claims.append(
             Claim(
-                claim_id, 5, statement, f"mean {metric}, IP minus SP, over pairs with a plateau",
-                *_ends(found, difference), len(pairs), judge_sign(found),
-                f"IP later or higher in {int((difference > 0).sum())} of {len(pairs)} pairs in which"
-                f" both curves stop rising. {evidence.limits}",
+                claim_id, 5, statement, what, *ends_of(values), len(values), verdict,
+                f"IP above SP in {int((values > 0).sum())} of {len(values)} pairs; t interval over"
+                f" pairs, verdicts corrected over the claims of this finding. {evidence.limits}",
             )
         )  # fmt: skip
     return claims
-
-
-def _ends(found: Interval | None, values: np.ndarray) -> tuple[float, float | None, float | None]:
-    if found is None:
-        return float(np.mean(values)), None, None
-    return found.value, found.lo, found.hi

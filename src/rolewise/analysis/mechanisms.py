@@ -17,6 +17,8 @@ from rolewise.analysis.evidence import (
     Claim,
     Evidence,
     Verdict,
+    ends_of,
+    judge_means,
     judge_sign,
     no_data,
     spearman,
@@ -75,12 +77,11 @@ def _verbose_aggregator(evidence: Evidence) -> Claim:
     if before.lo is None or after.hi is None or drop.value is None:
         return no_data("6b", 6, statement, f"{cell} lacks trajectories or accuracies")
     fell = judge_cliff(drop, evidence.config.signatures.cliff_drop)
+    verdict: Verdict = UNDECIDED
     if after.hi < before.lo and fell == CONTRADICTED:
-        verdict: Verdict = SUPPORTED
-    elif after.lo > before.hi or fell == SUPPORTED or after.value >= before.value:
-        verdict = CONTRADICTED if after.lo >= before.value or fell == SUPPORTED else UNDECIDED
-    else:
-        verdict = UNDECIDED
+        verdict = SUPPORTED
+    elif after.lo >= before.lo or fell == SUPPORTED:
+        verdict = CONTRADICTED
     return Claim(
         "6b", 6, statement, "share of terse picks of the aggregator at the end",
         after.value, after.lo, after.hi, after.n, verdict,
@@ -181,7 +182,8 @@ CAPTURES = (
     ("8a", "Eval-Opt-SP-0.6B-Code", "evaluator", "generator"),
     ("8b", "Eval-Opt-SP-1.7B-Math", "evaluator", "generator"),
     ("8c", "Voting-SP-4B-Math", "aggregator", "generator"),
-    ("8d", "Orch-Workers-SP-4B-Math", "synthesizer", "worker"),
+    ("8d", "Orch-Workers-SP-4B-Math", "orchestrator", "worker"),
+    ("8e", "Orch-Workers-SP-4B-Math", "synthesizer", "worker"),
 )
 
 
@@ -235,9 +237,9 @@ def _mass_captures(evidence: Evidence) -> Claim:
     x, y = np.array(pairs).T if pairs else (np.empty(0), np.empty(0))
     found = spearman(x, y)
     if found.value is None:
-        return no_data("8e", 8, statement, "too few SP cells with gradient mass and capture scores")
+        return no_data("8f", 8, statement, "too few SP cells with gradient mass and capture scores")
     return Claim(
-        "8e", 8, statement,
+        "8f", 8, statement,
         "rank correlation of the captor's surplus of gradient mass with the capture score",
         found.value, found.lo, found.hi, found.n, judge_sign(found),
         "Over ordered pairs of roles of all SP cells, which are not independent of each other."
@@ -246,27 +248,29 @@ def _mass_captures(evidence: Evidence) -> Claim:
 
 
 def slots_narrow(evidence: Evidence) -> list[Claim]:
-    """Finding 9: change of wrong-answer agreement against the base model, over cells."""
-    claims = []
+    """Finding 9: change of wrong-answer agreement against the base model, over cells; Holm over both."""
+    samples = {}
     for claim_id, policy in (("9a", ISOLATED), ("9b", SHARED)):
-        statement = (
-            f"Under {policy} parallel slots agree more on the same wrong answer than before."
-        )
         rows = evidence.cells
         rows = rows[
             (rows.metric == "wrong_agreement_gain") & (rows.policy == policy) & rows.value.notna()
         ]
         rows = rows[["terminal" in name.split("+") for name in rows.checkpoint]]
-        values = rows.groupby(CELL).value.mean().to_numpy()
+        samples[claim_id, policy] = rows.groupby(CELL).value.mean().to_numpy()
+    claims = []
+    for ((claim_id, policy), values), verdict in zip(
+        samples.items(), judge_means(list(samples.values())), strict=True
+    ):
+        statement = (
+            f"Under {policy} parallel slots agree more on the same wrong answer than before."
+        )
         if not len(values):
             claims.append(no_data(claim_id, 9, statement, "no cell with parallel slots all wrong"))
             continue
-        found = seed_interval(values)
         claims.append(
             Claim(
                 claim_id, 9, statement, "mean change of wrong-answer agreement at the end, over cells",
-                float(values.mean()), found and found.lo, found and found.hi, len(values),
-                judge_sign(found),
+                *ends_of(values), len(values), verdict,
                 f"Higher than under the base model in {int((values > 0).sum())} of {len(values)} cells;"
                 f" t interval over cells. {evidence.limits}",
             )
@@ -291,10 +295,10 @@ def choose_and_monitor(evidence: Evidence) -> list[Claim]:
         claims.append(
             Claim(
                 "10a", 10, first, "mean terminal accuracy, IP minus SP, over matched pairs",
-                float(gains.value.mean()), float(gains.value.min()), float(gains.value.max()),
-                len(gains), verdict,
-                f"IP clearly better in {isolated} pairs, SP in {shared} (Holm over pairs). lo and hi"
-                f" are the extreme pairs, not an interval. {evidence.limits}",
+                *ends_of(gains.value.to_numpy()), len(gains), verdict,
+                f"IP clearly better in {isolated} pairs, SP in {shared} (Holm over pairs); differences"
+                f" from {100 * gains.value.min():.1f} to {100 * gains.value.max():.1f} points."
+                f" {evidence.limits}",
             )
         )  # fmt: skip
     drops = evidence.per_cell("cliff_drop", "terminal", "report")

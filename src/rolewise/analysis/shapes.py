@@ -16,8 +16,9 @@ from rolewise.analysis.statistics import RESAMPLES, Interval, percentile_interva
 from rolewise.config import Signatures
 from rolewise.tasks.boxed import last_box
 
+CLOSEST = 0.5
 COMPONENTS = ("length_q50", "length_q90", "boxed", "code_block", "terse", "truncation")
-_RATES = COMPONENTS[2:]
+RATES = COMPONENTS[2:]
 _FENCE = re.compile(
     r"^[ \t]*```[ \t]*(\w*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -73,7 +74,7 @@ def shapes(features: pd.DataFrame, problems: list[str], resamples: int = RESAMPL
     total_R = running_RC[:, -1]
     tokens_C = ordered["tokens"].to_numpy(dtype=float)
     quantiles = [tokens_C[(running_RC >= q * total_R[:, None]).argmax(axis=1)] for q in (0.5, 0.9)]
-    sums_RF = weights_RC @ ordered[list(_RATES)].to_numpy(dtype=float)
+    sums_RF = weights_RC @ ordered[list(RATES)].to_numpy(dtype=float)
     with np.errstate(invalid="ignore"):
         rates_RF = sums_RF / total_R[:, None]
     shapes_RF = np.column_stack([*quantiles, rates_RF])
@@ -84,7 +85,7 @@ def shapes(features: pd.DataFrame, problems: list[str], resamples: int = RESAMPL
 def scale_of(role_a: pd.DataFrame, role_b: pd.DataFrame) -> np.ndarray:
     """Standard deviation of every component over both roles' calls under the base model, (6,)."""
     pooled = pd.concat([role_a, role_b])
-    columns = pooled[["tokens", "tokens", *_RATES]].to_numpy(dtype=float)
+    columns = pooled[["tokens", "tokens", *RATES]].to_numpy(dtype=float)
     return columns.std(axis=0)
 
 
@@ -95,7 +96,8 @@ def capture_score(
 
     (s_A(t) - s_A(0)) . (s_B(0) - s_A(0)) / |s_B(0) - s_A(0)|^2, components scaled by their base-model
     standard deviation: 0 = unmoved, 1 = arrived. A component that never varies under the base model
-    cannot tell the roles apart and is left out. Roles of equal base shape have no score.
+    cannot tell the roles apart and is left out. Base shapes less than `CLOSEST` standard deviations
+    apart are too alike for a direction between them: no score.
     """
     varies = scale_F > 0
     moved = (now_RF - base_a_RF)[:, varies] / scale_F[varies]
@@ -107,16 +109,17 @@ def capture_score(
         out=np.full(len(distance_R), np.nan),
         where=distance_R > 0,
     )
-    if np.isnan(score_R[0]):
+    if np.isnan(score_R[0]) or distance_R[0] < CLOSEST**2:
         return Interval(None, None, None, n)
     lo, hi = percentile_interval(score_R[1:, None], n)
     return Interval(float(score_R[0]), float(lo[0]), float(hi[0]), n)
 
 
-def shape_intervals(shapes_RF: np.ndarray, n: int) -> dict[str, Interval]:
-    """Every component of a shape with its interval over problems."""
+def length_intervals(shapes_RF: np.ndarray, n: int) -> dict[str, Interval]:
+    """The length quantiles of a shape with their intervals over problems."""
     lo, hi = percentile_interval(shapes_RF[1:], n)
     return {
         name: Interval(float(shapes_RF[0, i]), float(lo[i]), float(hi[i]), n)
         for i, name in enumerate(COMPONENTS)
+        if name not in RATES
     }

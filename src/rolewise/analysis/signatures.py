@@ -93,10 +93,12 @@ def role_signatures(now: Checkpoint, role: str, limits: Signatures) -> list[Sign
     found["distinct"] = _rate(now, calls, calls["distinct_tokens"], calls["tokens"])
     found["mean_logprob"] = _rate(now, calls, calls["logprob"], calls["tokens"])
     found["sampled_entropy"] = _rate(now, calls, calls["entropy"])
-    shape = shapes.shape_intervals(now.shapes[role], len(now.problems))
-    if not calls["kind"].isin(("verdict", "selection")).any():
-        del shape["terse"]
-    return [Signature(role, name, value) for name, value in (found | shape).items()]
+    found |= shapes.length_intervals(now.shapes[role], len(now.problems))
+    concise = calls["kind"].isin(("verdict", "selection")).any()
+    for name in shapes.RATES:
+        if concise or name != "terse":
+            found[name] = _rate(now, calls, calls[name])
+    return [Signature(role, name, value) for name, value in found.items()]
 
 
 def hedging_pattern(phrases: Iterable[str]) -> re.Pattern[str]:

@@ -147,12 +147,15 @@ def ratio(means: np.ndarray) -> np.ndarray:
 def ratio_interval(
     numerator_P: np.ndarray, denominator_P: np.ndarray, resamples: int = RESAMPLES
 ) -> Interval:
-    """sum(numerator) / sum(denominator) with problems resampled; n counts problems that contribute."""
+    """sum(numerator) / sum(denominator) with problems resampled; n counts problems that contribute.
+
+    A rate that is 0 or 1 in every problem gets the Wilson bound of `bootstrap_means`.
+    """
     columns_PK = np.column_stack([numerator_P, denominator_P]).astype(float)
     columns_PK = columns_PK[columns_PK[:, 1] != 0]
-    same = len(columns_PK) and (columns_PK[:, 0] == columns_PK[0, 0]).all()
-    if same and (columns_PK[:, 1] == 1).all():
-        return mean_interval(columns_PK[:, 0], resamples)
+    never = (columns_PK[:, 0] == 0).all()
+    if never or (columns_PK[:, 0] == columns_PK[:, 1]).all():
+        return mean_interval(np.full(len(columns_PK), 0.0 if never else 1.0), resamples)
     return function_interval(columns_PK, ratio, resamples)
 
 
