@@ -137,7 +137,7 @@ def _read_relations(text: str) -> Region | None:
     values = [sp.simplify(v.subs(unknowns[0], x)) for v in values]
     make = {"lt": sp.Lt, "le": sp.Le, "gt": sp.Gt, "ge": sp.Ge, "ne": sp.Ne, "eq": sp.Eq}
     result: sp.Set = sp.S.Reals
-    for left, kind, right in zip(values, kinds, values[1:], strict=True):
+    for left, kind, right in zip(values[:-1], kinds, values[1:], strict=True):
         relation = make[kind](left, right)
         if relation in (sp.true, sp.false):
             result = result & (sp.S.Reals if relation == sp.true else sp.S.EmptySet)

@@ -36,7 +36,7 @@ _RULES = [
     (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
     # Thin spaces inside a number group its digits; a braced comma does, too.
     (r"(?<=\d)\s*(?:\\[,;:! ]|~|\{,\}|,\\!|\{\\,\}|\u202f|\u2009)\s*(?=\d{3}(?!\d))", ","),
-    (r"\\[,;: ]|\\!|~|\\q?quad(?![A-Za-z])|\\(?:hspace|vspace|phantom)\{[^{}]*\}", " "),
+    (r"(?<!\\)\\[,;: ]|\\!|~|\\q?quad(?![A-Za-z])|\\(?:hspace|vspace|phantom)\{[^{}]*\}", " "),
     (r"\\\$", r"\\text{ dollar }"),
     (r"\$|\\\(|\\\)|(?<!\\)\\\[|\\\](?![A-Za-z])", ""),
     # Synonyms.
