@@ -28,7 +28,7 @@ from collections.abc import Callable
 import sympy as sp
 
 from rolewise.tasks.math_numbers import number_word, plain_number
-from rolewise.tasks.math_regions import looks_like_region, read_region, same_region
+from rolewise.tasks.math_regions import ALL_REALS, looks_like_region, read_region, same_region
 from rolewise.tasks.math_split import (
     expand_signs,
     is_name,
@@ -240,8 +240,7 @@ def _unname(members: list[str]) -> list[str]:
     """`x=1, x=2` and `x=1, 2` as `1, 2`; members that name different unknowns stay."""
     sides = [split_relation(member) for member in members]
     names = {s[0] for s, kinds in sides if kinds == ["eq"] and is_name(s[0])}
-    leading = sides[0][1] == ["eq"]
-    if len(members) > 1 and len(names) == 1 and leading:
+    if len(members) > 1 and len(names) == 1 and sides[0][1] == ["eq"]:
         return [s[-1] for s, _ in sides]
     return members
 
@@ -336,6 +335,8 @@ def _words(answer: str, truth: str) -> bool | None:
         return values[0] == values[1]
     word, other = (a, truth) if t is None else (t, answer)
     if a is None or t is None:
+        if word in ALL_REALS:
+            return None
         if word in _SYNONYMS[0]:
             return is_undefined(other)
         if word in _SYNONYMS[1]:

@@ -22,9 +22,9 @@ _MEMBER = re.compile(r"(?P<name>\\?[A-Za-z]+)\s*\\in(?![A-Za-z])\s*(?P<set>.*)")
 _MINUS = re.compile(r"\\setminus(?![A-Za-z])")
 _CAP = re.compile(r"\\cap(?![A-Za-z])|\\text\{\s*and\s*\}")
 _REALS = re.compile(r"\\mathbb\s*\{?\s*R\s*\}?|\(\s*-\s*\\infty\s*,\s*\+?\s*\\infty\s*\)")
-_ALL_REALS = {"allrealnumbers", "allreals", "allrealx", "realnumbers", "allreal"}
+ALL_REALS = {"allrealnumbers", "allreals", "allrealx", "realnumbers", "allreal"}
 _NOTHING = re.compile(r"\\emptyset|\\\{\s*\\\}")
-_MARK = re.compile(r"\\(?:cup|cap|setminus|infty|le|ge|ne|in|mathbb)(?![A-Za-z])|[<>]|^\[|\]$")
+_MARK = re.compile(r"\\(?:cup|cap|setminus|emptyset|infty|le|ge|ne|in|mathbb)(?![A-Za-z])|[<>]|^\[|\]$")
 _SOLVING = (NotImplementedError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
@@ -38,7 +38,7 @@ class Region:
 
 def looks_like_region(text: str) -> bool:
     """Whether `text` has a sign that only sets of reals have (a plain `(a,b)` may be a point)."""
-    return _MARK.search(text) is not None or words_of(text) in _ALL_REALS
+    return _MARK.search(text) is not None or words_of(text) in ALL_REALS
 
 
 def read_region(text: str) -> Region | None:
@@ -57,7 +57,7 @@ def same_region(a: Region, t: Region) -> bool:
 
 
 def _read(text: str) -> Region | None:
-    if _REALS.fullmatch(text) or words_of(text) in _ALL_REALS:
+    if _REALS.fullmatch(text) or words_of(text) in ALL_REALS:
         return Region(None, sp.S.Reals)
     if _NOTHING.fullmatch(text):
         return Region(None, sp.S.EmptySet)

@@ -13,7 +13,7 @@ _RELATION = re.compile(
     r"(?P<le>\\le(?![A-Za-z]))|(?P<ge>\\ge(?![A-Za-z]))|(?P<ne>\\ne(?![A-Za-z]))"
     r"|(?P<eq>=|\\approx(?![A-Za-z])|\\equiv(?![A-Za-z]))|(?P<lt><)|(?P<gt>>)"
 )
-_COLON = re.compile(r":")
+_COLON = re.compile(r":|\\text\{\s*to\s*\}|(?<=\d)\s+to\s+(?=\d)")
 _UNION = re.compile(r"\\cup(?![A-Za-z])|\\text\{\s*or\s*\}|(?<![A-Za-z\\])or(?![A-Za-z])")
 _GROUPED = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _LETTER = r"[A-J]"

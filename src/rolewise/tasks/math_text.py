@@ -28,15 +28,17 @@ _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _WIDE_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 
 _RULES = [
+    (r"^\s*(?:\*\*|`)+(.+?)(?:\*\*|`)+\s*$", r"\1"),
     # Sizes and styles say nothing about the value.
     (r"\\(?:left|right)\s*\.", ""),
     (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
     (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it)(?![A-Za-z])\s*", ""),
     (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
     (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
+    (r"\\!", ""),
     # Thin spaces inside a number group its digits; a braced comma does, too.
-    (r"(?<=\d)\s*(?:\\[,;:! ]|~|\{,\}|,\\!|\{\\,\}|\u202f|\u2009)\s*(?=\d{3}(?!\d))", ","),
-    (r"(?<!\\)\\[,;: ]|\\!|~|\\q?quad(?![A-Za-z])|\\(?:hspace|vspace|phantom)\{[^{}]*\}", " "),
+    (r"(?<=\d)\s*(?:\\[,;: ]|~|\{,\}|\{\\,\}|\u202f|\u2009)\s*(?=\d{3}(?!\d))", ","),
+    (r"(?<!\\)\\[,;: ]|~|\\q?quad(?![A-Za-z])|\\(?:hspace|vspace|phantom)\{[^{}]*\}", " "),
     (r"\\\$", r"\\text{ dollar }"),
     (r"\$|\\\(|\\\)|(?<!\\)\\\[|\\\](?![A-Za-z])", ""),
     # Synonyms.
