@@ -39,7 +39,7 @@ def raw(scales: tuple[str, ...] = ("0.1M",)) -> dict[str, Any]:
         },
         "models": {scale: dict(model) for scale in scales},
         "tasks": {"Math": data("arithmetic"), "Code": data("programs")},
-        "prompts": "embedded",
+        "prompts": "compact",
         "caps": {task: {"prompt": {"default": 256}, "response": 48} for task in ("Math", "Code")},
         "training": {
             "steps": 40,

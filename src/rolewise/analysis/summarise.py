@@ -26,6 +26,7 @@ from rolewise.analysis.regrade import regrade
 from rolewise.analysis.sources import read_json, read_log, read_table
 from rolewise.analysis.statistics import Interval
 from rolewise.config import Config, for_cell
+from rolewise.errors import DataError
 from rolewise.grid import Cell, base_of
 from rolewise.records import (
     GRADIENTS,
@@ -60,6 +61,11 @@ def summarise(config: Config, cell: Cell, seed: int) -> Path:
         metrics = read_log(state, "metrics", METRICS)
         timings = read_log(state, "timings", TIMINGS)
         gradients = read_log(state, "gradients", GRADIENTS)
+        if metrics["step"].max() != checkpoints["terminal"]:
+            raise DataError(
+                f"{state / 'metrics.jsonl'}: ends at step {metrics['step'].max()}, but checkpoint "
+                f"{checkpoints['terminal']} was evaluated; the log is damaged, train the cell again"
+            )
         write_parquet(folder / "metrics.parquet", metrics, METRICS)
         write_parquet(folder / "gradients.parquet", gradients, GRADIENTS)
         write_parquet(folder / "timings.parquet", timings, TIMINGS)
