@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from rolewise.analysis.regrade import parsed_text
 from rolewise.config import Config, for_cell
 from rolewise.errors import DataError
 from rolewise.grid import Cell
@@ -25,7 +26,8 @@ from rolewise.training.loop import checkpoint_steps
 log = logging.getLogger(__name__)
 
 # The rest of a trajectory row is known only once the checkpoints are chosen and roles regraded.
-CALLS = {k: v for k, v in TRAJECTORIES.items() if k not in ("checkpoint", "answer", "role_correct")}
+LATER = ("checkpoint", "answer", "answer_key", "role_correct")
+CALLS = {k: v for k, v in TRAJECTORIES.items() if k not in LATER}
 
 
 def evaluation_steps(config: Config, cell: Cell) -> list[int]:
@@ -120,7 +122,7 @@ def call_rows(episode: Episode, grade: Grade, reward: float, step: int) -> list[
                 "finish_reason": completion.finish_reason,
                 "entropy": None if entropies is None else float(entropies.mean()),
                 "logprob": float(completion.logprobs_T.sum()),
-                "parsed": None if parsed is None else str(parsed.value),
+                "parsed": None if parsed is None else parsed_text(parsed.value),
                 "fallback": bool(parsed and parsed.fallback),
                 "graded": episode.outcome is not None and episode.outcome.graded == record.call.key,
                 "correct": grade.correct,

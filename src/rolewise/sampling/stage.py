@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from rolewise.policy.backbone import Backbone
 from rolewise.policy.policy import Policy, load_backbone
 from rolewise.policy.tokenizer import ChatTokenizer
 from rolewise.runs.layout import Layout, layout
+from rolewise.sampling import parallel
 from rolewise.sampling.base import Sampler
 from rolewise.sampling.episodes import Episode, Rollout, run_episodes
 from rolewise.sampling.torch_sampler import TorchSampler
@@ -96,6 +98,13 @@ class Graded:
     def tokens(self) -> int:
         """Completion tokens of all calls."""
         return sum(len(c.completion.ids) for e in self.episodes for c in e.calls)
+
+    def gathered(self) -> Graded:
+        """The episodes and grades of all processes, in the order before `parallel.share`."""
+        pairs = parallel.collect(list(zip(self.episodes, self.grades, strict=True)))
+        return dataclasses.replace(
+            self, episodes=[e for e, _ in pairs], grades=[g for _, g in pairs]
+        )
 
 
 def sample_and_grade(

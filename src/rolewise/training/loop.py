@@ -12,7 +12,7 @@ import numpy as np
 from safetensors.torch import load_file, save
 
 from rolewise.config import Config, for_cell, training_subset
-from rolewise.errors import TrainingError
+from rolewise.errors import Interrupted, TrainingError
 from rolewise.grid import Cell
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.policy import fresh_policy, routes
@@ -22,7 +22,8 @@ from rolewise.runs.layout import layout
 from rolewise.runs.meter import Meter
 from rolewise.runs.signals import Stop, stop_requested
 from rolewise.runs.state import StateDir
-from rolewise.sampling.base import call_seed
+from rolewise.sampling import parallel
+from rolewise.sampling.base import Sampler, call_seed
 from rolewise.sampling.stage import (
     Graded,
     Stage,
@@ -34,7 +35,7 @@ from rolewise.sampling.stage import (
 )
 from rolewise.tasks.grade import reward_of
 from rolewise.tasks.problem import Problem
-from rolewise.training import parallel
+from rolewise.training import credit
 from rolewise.training.advantages import assign_advantages
 from rolewise.training.metrics import ALL, raise_alarms, step_metrics
 from rolewise.training.rows import rows_of
@@ -70,24 +71,38 @@ def train(config: Config, cell: Cell, seed: int) -> Path:
     """
     subset = training_subset(config, cell)
     state = StateDir(layout(config).training_state(config, cell, seed))
-    steps = for_cell(config, cell).training.steps
+    own = for_cell(config, cell)
     target = layout(config).cell(cell, seed) / "manifest.json"
-    with stop_requested(for_cell(config, cell).training.max_wall) as stop, state.lock():
-        state.check_identity(provenance.identity(config, cell, subset))
-        meter = Meter(state, config.resources.gpu)
-        if steps not in state.steps() or state.latest(steps) != (steps, state.checkpoint(steps)):
-            with open_stage(config, cell, "train") as stage:
-                _Run(stage, state, meter, seed).to(steps, stop)
-        write_text(
-            target, json.dumps(_manifest(config, cell, seed, subset, state, meter), indent=1)
-        )
+    with parallel.joined(bool(own.resources.gpu)), stop_requested(own.training.max_wall) as stop:
+        if parallel.rank() > 0:
+            _advance(config, cell, seed, state, None, stop)
+            return target
+        with state.lock():
+            state.check_identity(provenance.identity(config, cell, subset))
+            meter = Meter(state, own.resources.gpu)
+            _advance(config, cell, seed, state, meter, stop)
+            content = _manifest(config, cell, seed, subset, state, meter)
+            write_text(target, json.dumps(content, indent=1))
     return target
 
 
-class _Run:
-    """One attempt at a training."""
+def _advance(
+    config: Config, cell: Cell, seed: int, state: StateDir, meter: Meter | None, stop: Stop
+) -> None:
+    """Train what is missing; only the process with the meter writes, the others help it."""
+    steps = for_cell(config, cell).training.steps
+    finished = meter is not None and (
+        steps in state.steps() and state.latest(steps) == (steps, state.checkpoint(steps))
+    )
+    if not parallel.agree(finished):
+        with open_stage(config, cell, "train") as stage:
+            _Run(stage, state, meter, seed).to(steps, stop)
 
-    def __init__(self, stage: Stage, state: StateDir, meter: Meter, seed: int):
+
+class _Run:
+    """One attempt at a training, in one process or in each of several."""
+
+    def __init__(self, stage: Stage, state: StateDir, meter: Meter | None, seed: int):
         self.stage, self.state, self.meter, self.seed = stage, state, meter, seed
         self.config = stage.config
         self.policy = fresh_policy(
@@ -106,37 +121,42 @@ class _Run:
         kept = set(checkpoint_steps(self.config))
         with open_sampler(self.stage, self.policy) as sampler:
             while self.step < steps:
-                self._one_step(self.step + 1, sampler)
+                metrics = self._one_step(self.step + 1, sampler)
                 self.step += 1
-                rate = (time.monotonic() - began) / (self.step - start)
-                self._report(steps, rate)
-                due = self.step in kept or time.monotonic() - saved > SAVE_EVERY_S
-                if due or stop():
-                    self._save()
-                    saved = time.monotonic()
-                    self.state.prune(kept | {self.step})
-                if self.step < steps:
+                stopping = parallel.agree(stop())
+                if self.meter:
+                    self._report(steps, (time.monotonic() - began) / (self.step - start), metrics)
+                    late = time.monotonic() - saved > SAVE_EVERY_S
+                    if self.step in kept or late or stopping:
+                        self._save()
+                        saved = time.monotonic()
+                        self.state.prune(kept | {self.step})
+                if stopping and self.step < steps:
+                    parallel.agree(True)  # the others wait until the state is saved
                     stop.check(f"step {self.step} of {steps} is saved")
+                    raise Interrupted("another process of this run was asked to stop", 143)
 
-    def _one_step(self, step: int, sampler) -> None:
+    def _one_step(self, step: int, sampler: Sampler) -> list[dict]:
+        """Sample, grade, update and log one step; returns its metrics."""
         config, cell = self.config, self.stage.cell
         settings = config.training
         problems = problems_of_step(self.stage.problems, step, settings.prompts_per_step, self.seed)
         starts = [(p, k) for p in problems for k in range(settings.episodes_per_prompt)]
         route = routes(cell.policy)
         graded = sample_and_grade(
-            self.stage.rollout(route), sampler, starts, (self.seed, "train", step)
-        )
+            self.stage.rollout(route), sampler, parallel.share(starts), (self.seed, "train", step)
+        ).gathered()
         if len(graded.episodes) != len(starts):
             raise TrainingError(
                 f"step {step}: {len(starts) - len(graded.episodes)} episodes missing"
             )
         began = clock()
         rewards = [reward_of(cell.task, grade, config.reward) for grade in graded.grades]
-        by_call = [
-            {record.call.key: reward for record in episode.calls}
-            for episode, reward in zip(graded.episodes, rewards, strict=True)
-        ]
+        if settings.advantage.reward == "role":
+            stage = self.stage
+            by_call = credit.by_role(graded.episodes, rewards, stage.task, stage.topology, config)
+        else:
+            by_call = credit.broadcast(graded.episodes, rewards)
         rows = rows_of(graded.episodes, by_call, route)
         groups = assign_advantages(rows, settings.advantage, cell.workflow, cell.task)
         report = self.updater.update(
@@ -148,29 +168,13 @@ class _Run:
         metrics = step_metrics(step, graded.episodes, graded.grades, rewards, rows, groups, report)
         self._alarm(step, metrics)
         self._count(graded, rows)
-        self.state.append("metrics", metrics)
-        self.state.append("gradients", report.gradients)
-        self.state.append("timings", self._timings(step, graded, since(began)))
-        self.meter.beat()
-
-    def _timings(self, step: int, graded: Graded, update_s: tuple[float, float]) -> list[dict]:
-        trained = sum(len(c.completion.ids) for e in graded.episodes for c in e.calls)
-        phases = {
-            "sample": (graded.sample_s, graded.tokens),
-            "grade": (graded.grade_s, len(graded.episodes)),
-            "update": (update_s, trained),
-        }
-        return [
-            {
-                "attempt": self.meter.attempt,
-                "step": step,
-                "phase": phase,
-                "wall_s": wall,
-                "cpu_s": cpu,
-                "tokens": tokens,
-            }
-            for phase, ((wall, cpu), tokens) in phases.items()
-        ]
+        if self.meter:
+            timings = _timings(self.meter.attempt, step, graded, since(began))
+            self.state.append("metrics", metrics)
+            self.state.append("gradients", report.gradients)
+            self.state.append("timings", timings)
+            self.meter.beat()
+        return metrics
 
     def _alarm(self, step: int, metrics: list[dict]) -> None:
         for row in metrics:
@@ -189,8 +193,8 @@ class _Run:
         self.counts["prompt_tokens"] += sum(len(row.prompt_ids) for row in rows)
         self.counts["episodes"] += len(graded.episodes)
 
-    def _report(self, steps: int, seconds: float) -> None:
-        row = next(r for r in reversed(self.state.rows("metrics")) if r["role"] == ALL)
+    def _report(self, steps: int, seconds: float, metrics: list[dict]) -> None:
+        row = next(row for row in metrics if row["role"] == ALL)
         left = seconds * (steps - self.step)
         log.info(
             "%s seed %d  step %d/%d  reward %.3f  success %.3f  %.2f s/step  ETA %d:%02d",
@@ -200,14 +204,17 @@ class _Run:
 
     def _resume(self) -> int:
         """Restore the newest checkpoint that the logs reach; returns its step, 0 for a fresh start."""
-        reached = min(self.state.last_step(name) for name in ("metrics", "timings"))
-        found = self.state.latest(min(reached, self.config.training.steps))
-        step = found[0] if found else 0
-        for name in LOGS:
-            self.state.truncate(name, step)
-        if not found:
+        step = 0
+        if self.meter:
+            reached = min(self.state.last_step(name) for name in ("metrics", "timings"))
+            found = self.state.latest(min(reached, self.config.training.steps))
+            step = found[0] if found else 0
+            for name in LOGS:
+                self.state.truncate(name, step)
+        step = max(parallel.collect([step]))
+        if step == 0:
             return 0
-        folder = found[1]
+        folder = self.state.checkpoint(step)
         tensors = load_file(folder / "optimizer.safetensors")
         for name, adapter in self.policy.adapters.items():
             saved = Adapter.load(
@@ -238,14 +245,32 @@ class _Run:
             (folder / "optimizer.safetensors").write_bytes(save(tensors))
             (folder / "counts.json").write_text(json.dumps(self.counts))
 
-        if parallel.rank() == 0:
-            self.state.save(self.step, write)
+        self.state.save(self.step, write)
+
+
+def _timings(attempt: int, step: int, graded: Graded, update_s: tuple[float, float]) -> list[dict]:
+    phases = {
+        "sample": (graded.sample_s, graded.tokens),
+        "grade": (graded.grade_s, len(graded.episodes)),
+        "update": (update_s, graded.tokens),
+    }
+    return [
+        {
+            "attempt": attempt,
+            "step": step,
+            "phase": phase,
+            "wall_s": wall,
+            "cpu_s": cpu,
+            "tokens": tokens,
+        }
+        for phase, ((wall, cpu), tokens) in phases.items()
+    ]
 
 
 def _manifest(
     config: Config, cell: Cell, seed: int, subset: dict, state: StateDir, meter: Meter
 ) -> dict:
-    from rolewise.sandbox import probe
+    from rolewise.sandbox.tiers import probe
 
     own = for_cell(config, cell)
     steps = checkpoint_steps(own)

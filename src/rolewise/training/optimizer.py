@@ -110,6 +110,8 @@ class AdapterOptimizer:
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Inverse of `state`."""
         device = self.adapter.theta.device
+        # Tensors that lie in a mapped file are not aligned, and dot products round by alignment.
+        tensors = {name: value.clone() for name, value in tensors.items()}
         self.ticks = int(tensors["ticks"])
         self.ema = {
             name.removeprefix("ema."): value.to(device)

@@ -20,8 +20,8 @@ from rolewise.errors import TrainingError
 from rolewise.policy.backbone import Linear
 from rolewise.policy.policy import Policy
 from rolewise.policy.scoring import Packing, score
+from rolewise.sampling import parallel
 from rolewise.sampling.base import call_seed
-from rolewise.training import parallel
 from rolewise.training.batches import microbatches, minibatches
 from rolewise.training.ledger import (
     Coherence,

@@ -5,8 +5,9 @@ Every process samples its share of the episodes, sees all rows, and adds up its 
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -14,17 +15,18 @@ import torch.distributed as dist
 from torch import Tensor
 
 
-def start(device: str) -> None:
-    """Join the process group if torchrun started this process."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if device == "cuda" else "gloo")
-        if device == "cuda":
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-
-
-def stop() -> None:
-    """Leave the process group."""
-    if dist.is_initialized():
+@contextlib.contextmanager
+def joined(gpu: bool) -> Iterator[None]:
+    """Join the process group if torchrun started this process; leave it in the end."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    if gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if gpu else "gloo")
+    try:
+        yield
+    finally:
         dist.destroy_process_group()
 
 
