@@ -86,7 +86,7 @@ def transfer_files(name):
 def model_inputs(wildcards):
     """Data of every task for a model that learns from it; nothing for a pretrained one."""
     tasks = study.config.grid.tasks if study.learns_from_tasks(wildcards.scale) else []
-    return expand(f"{ROOT}/data/{{task}}/manifest.json", task=tasks)
+    return [ancient(f"{ROOT}/data/{task}/manifest.json") for task in tasks]
 
 
 def single_agent_files(wildcards):
