@@ -65,9 +65,7 @@ class Evidence:
         """Rows of one metric, role and split; those of a checkpoint, if one is named."""
         cells = self.cells
         found = cells[(cells.metric == metric) & (cells.split == split) & (cells.role == role)]
-        if checkpoint:
-            found = found[[checkpoint in name.split("+") for name in found["checkpoint"]]]
-        return found.dropna(subset=["value"])
+        return at_checkpoint(found, checkpoint).dropna(subset=["value"])
 
     def per_cell(
         self, metric: str, checkpoint: str = "", split: str = "all", *, role: str = "all"
@@ -160,6 +158,12 @@ class Evidence:
             else f"{seeds} seed{'s' if seeds > 1 else ''} per cell: nothing is said about other seeds."
         )
         return text + (f" {self.missing} cells are missing." if self.missing else "")
+
+
+def at_checkpoint(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows of the checkpoint called `name`, also where one step is several; all of them without one."""
+    inside = [not name or name in names.split("+") for names in rows["checkpoint"]]
+    return rows[np.array(inside, dtype=bool)]
 
 
 def no_data(claim_id: str, finding: int, statement: str, what: str) -> Claim:

@@ -17,6 +17,7 @@ from rolewise.analysis.evidence import (
     Claim,
     Evidence,
     Verdict,
+    at_checkpoint,
     ends_of,
     judge_means,
     judge_sign,
@@ -226,8 +227,7 @@ def _mass_captures(evidence: Evidence) -> Claim:
     rows = rows[(rows.policy == SHARED) & rows.value.notna()]
     mass = rows[(rows.metric == "role_grad_mass") & (rows.split == "train")]
     mass = mass.groupby([*CELL, "role"]).value.mean()
-    scores = rows[rows.metric.str.startswith("capture_by_")]
-    scores = scores[[("terminal" in name.split("+")) for name in scores.checkpoint]]
+    scores = at_checkpoint(rows[rows.metric.str.startswith("capture_by_")], "terminal")
     pairs = []
     for key, score in scores.groupby([*CELL, "role", "metric"]).value.mean().items():
         captor = re.sub("^capture_by_", "", key[-1])
@@ -255,7 +255,7 @@ def slots_narrow(evidence: Evidence) -> list[Claim]:
         rows = rows[
             (rows.metric == "wrong_agreement_gain") & (rows.policy == policy) & rows.value.notna()
         ]
-        rows = rows[["terminal" in name.split("+") for name in rows.checkpoint]]
+        rows = at_checkpoint(rows, "terminal")
         samples[claim_id, policy] = rows.groupby(CELL).value.mean().to_numpy()
     claims = []
     for ((claim_id, policy), values), verdict in zip(

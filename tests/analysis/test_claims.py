@@ -1,0 +1,326 @@
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rolewise.analysis import findings, mechanisms
+from rolewise.analysis.claims import judge, write_claims
+from rolewise.analysis.evidence import (
+    CONTRADICTED,
+    SUPPORTED,
+    UNDECIDED,
+    Evidence,
+    judge_means,
+    judge_share,
+    spearman,
+)
+from rolewise.records import CELLS
+from tests import configs
+
+SCALES = ("0.1M", "0.3M", "0.8M")
+SETTINGS = list(itertools.product(("Eval-Opt", "Voting", "Orch-Workers"), SCALES, ("Math", "Code")))
+
+
+def row(metric, value, **where):
+    blank = {
+        "workflow": "Voting", "policy": "IP", "scale": "0.3M", "task": "Math", "variant": "",
+        "seed": 0, "step": 40, "checkpoint": "terminal", "role": "all", "split": "report",
+        "lo": value - 0.05, "hi": value + 0.05, "n": 200,
+    }  # fmt: skip
+    return blank | {"metric": metric, "value": value} | where
+
+
+def every(metric, values, policies=("IP", "SP"), **where):
+    """A row per setting and policy; `values` maps (index, policy) to a number."""
+    return [
+        row(metric, float(values(i, policy)), workflow=w, scale=s, task=t, policy=policy, **where)
+        for i, (w, s, t) in enumerate(SETTINGS)
+        for policy in policies
+    ]
+
+
+def evidence(*rows, seeds=(0,)):
+    config = configs.config(scales=SCALES, settings={"seeds": list(seeds)})
+    return Evidence(config, pd.DataFrame(list(rows), columns=list(CELLS)))
+
+
+def verdicts(finding, *rows, **options):
+    return {claim.id: claim.verdict for claim in finding(evidence(*rows, **options))}
+
+
+def gains(metric, value, p):
+    return [
+        *every(metric, lambda i, _: value, checkpoint="best"),
+        *every(f"{metric}_p", lambda i, _: p, checkpoint="best"),
+    ]
+
+
+def test_without_data_no_claim_has_a_verdict():
+    claims = judge(evidence())
+    assert {claim.finding for claim in claims} == set(range(1, 11))
+    assert {claim.verdict for claim in claims} == {UNDECIDED}
+    assert all(claim.why.startswith("No data") and claim.n == 0 for claim in claims)
+
+
+def test_gains_over_base_need_significance_after_correction():
+    [claim] = findings.beats_base(evidence(*gains("gain_base", 0.2, 1e-4)))
+    assert claim.verdict == SUPPORTED
+    assert (claim.value, claim.n) == (1, 36)
+    assert "By construction of this preset" in claim.why and "1 seed per cell" in claim.why
+    # 0.01 alone is significant, 36 times is not
+    assert verdicts(findings.beats_base, *gains("gain_base", 0.2, 0.01)) == {"1a": UNDECIDED}
+    assert verdicts(findings.beats_base, *gains("gain_base", -0.2, 1e-4)) == {"1a": CONTRADICTED}
+
+
+def test_matching_sa_needs_the_interval_within_the_margin():
+    narrow = {"lo": -0.02, "hi": 0.02}
+    rows = [r | narrow for r in gains("gain_sa", 0.0, 1.0)]
+    assert verdicts(findings.matches_single_agent, *rows) == {"1b": SUPPORTED}
+    wide = {"lo": -0.2, "hi": 0.2}
+    rows = [r | wide for r in gains("gain_sa", 0.0, 1.0)]
+    assert verdicts(findings.matches_single_agent, *rows) == {"1b": UNDECIDED}
+    rows = [r | {"lo": -0.3, "hi": -0.1} for r in gains("gain_sa", -0.2, 1e-5)]
+    assert verdicts(findings.matches_single_agent, *rows) == {"1b": CONTRADICTED}
+
+
+def test_three_seeds_give_a_t_interval_over_seeds():
+    rows = [row("gain_base", v, seed=s, checkpoint="best") for s, v in enumerate((0.1, 0.2, 0.3))]
+    found = evidence(*rows, seeds=(0, 1, 2)).per_cell("gain_base", "best", "report")
+    assert found.value.item() == pytest.approx(0.2)
+    # t(0.975, 2) = 4.3027, standard error 0.1 / sqrt(3)
+    assert found.lo.item() == pytest.approx(0.2 - 4.30265 * 0.1 / 3**0.5, abs=1e-4)
+    two = evidence(*rows[:2], seeds=(0, 1)).per_cell("gain_base", "best", "report")
+    assert (two.lo.item(), two.hi.item()) == pytest.approx((0.05, 0.25))
+
+
+def test_joint_dependence_needs_settings_that_differ_beyond_sampling_error():
+    def varied(i, policy):
+        return 0.02 * i + 0.001 * (policy == "IP")
+
+    rows = every("gain_base", varied, checkpoint="best")
+    assert verdicts(findings.depends_jointly, *rows)["2a"] == SUPPORTED
+    rows = every("gain_base", lambda i, p: 0.2 + 1e-3 * (i % 2), checkpoint="best")
+    assert verdicts(findings.depends_jointly, *rows)["2a"] == UNDECIDED
+    rows = [r | {"lo": r["value"] - 0.01, "hi": r["value"] + 0.01} for r in
+            every("gain_base", lambda i, p: 0.3 * (p == "IP") + 0.01 * (i % 5), checkpoint="best")]  # fmt: skip
+    assert verdicts(findings.depends_jointly, *rows)["2a"] == CONTRADICTED
+
+
+def test_rankings_change_only_when_an_order_clearly_reverses():
+    def reversed_in_code(i, _):
+        workflow, _, task = SETTINGS[i]
+        return {"Eval-Opt": 0.1, "Voting": 0.3}.get(workflow, 0.2) * (1 if task == "Math" else -1)
+
+    rows = every("gain_base", reversed_in_code, checkpoint="best")
+    assert verdicts(findings.depends_jointly, *rows)["2b"] == SUPPORTED
+    rows = every("gain_base", lambda i, _: i // 6 * 0.2, checkpoint="best")
+    assert verdicts(findings.depends_jointly, *rows)["2b"] == UNDECIDED
+
+
+def peaks_and_ends(peak, end):
+    return [
+        *every("ip_minus_sp", peak, policies=("IP",), checkpoint="best"),
+        *every("ip_minus_sp", end, policies=("IP",), checkpoint="terminal"),
+    ]
+
+
+def test_higher_ip_peaks_that_shrink_support_finding_3():
+    rows = peaks_and_ends(lambda i, _: 0.1, lambda i, _: -0.01 * (i % 3))
+    assert verdicts(findings.isolated_peaks_higher, *rows) == {
+        "3a": SUPPORTED, "3b": SUPPORTED, "3c": SUPPORTED,
+    }  # fmt: skip
+    rows = peaks_and_ends(lambda i, _: -0.1, lambda i, _: 0.01 * (i % 3))
+    assert verdicts(findings.isolated_peaks_higher, *rows) == {
+        "3a": CONTRADICTED, "3b": CONTRADICTED, "3c": CONTRADICTED,
+    }  # fmt: skip
+    rows = peaks_and_ends(lambda i, _: 0.1 * (-1) ** i, lambda i, _: 0.1 * (-1) ** (i // 2))
+    assert verdicts(findings.isolated_peaks_higher, *rows)["3a"] == UNDECIDED
+
+
+def test_cliff_rates_are_compared_on_matched_pairs():
+    rows = every("cliff", lambda i, p: p == "IP" and i < 8)
+    [claim] = findings.isolated_falls(evidence(*rows))
+    assert claim.verdict == SUPPORTED and claim.value == pytest.approx(8 / 18)
+    # 3 against 0 discordant pairs: p = 0.25
+    rows = every("cliff", lambda i, p: p == "IP" and i < 3)
+    assert verdicts(findings.isolated_falls, *rows) == {"4": UNDECIDED}
+
+
+def test_amplitudes_are_compared_as_ratios_and_corrected_together():
+    def amplitude(i, policy):
+        return (2 if policy == "IP" else 1) * (1 + 0.01 * i * (policy == "SP"))
+
+    rows = [
+        *every("ratio_update_max_max", amplitude, split="train", checkpoint=""),
+        *every("grad_norm_max", lambda i, p: 1 + 0.1 * ((i + (p == "IP")) % 2), split="train"),
+    ]
+    claims = {claim.id: claim for claim in findings.isolated_swings(evidence(*rows))}
+    assert claims["5a"].verdict == SUPPORTED
+    expected = np.mean([np.log(2 / (1 + 0.01 * i)) for i in range(18)])
+    assert claims["5a"].value == pytest.approx(expected)
+    assert claims["5b"].verdict == UNDECIDED
+    assert claims["5c"].why.startswith("No data")
+
+
+ORCH_SP = {"workflow": "Orch-Workers", "policy": "SP", "scale": "0.8M"}
+
+
+@pytest.mark.parametrize(
+    ("value", "lo", "hi", "verdict"),
+    [
+        (0.1, 0.05, 0.15, SUPPORTED),
+        (0.1, -0.01, 0.2, UNDECIDED),
+        (0.01, -0.02, 0.04, CONTRADICTED),
+        (0.02, -0.02, 0.06, UNDECIDED),
+    ],
+)
+def test_a_named_cliff_is_judged_by_its_definition(value, lo, hi, verdict):
+    fall = row("cliff_drop", value, lo=lo, hi=hi, **ORCH_SP)
+    assert verdicts(mechanisms.shared_fails_elsewhere, fall)["6a"] == verdict
+
+
+def test_a_verbose_aggregator_needs_drift_and_held_accuracy():
+    voting = {"policy": "SP", "scale": "0.8M"}
+    held = row("cliff_drop", 0.0, lo=-0.02, hi=0.02, **voting)
+    before = row("terse", 0.9, scale="0.8M", policy="Base", checkpoint="base", role="aggregator",
+                 split="all")  # fmt: skip
+
+    def after(value):
+        return row("terse", value, role="aggregator", split="all", **voting)
+
+    def judged(*rows):
+        return verdicts(mechanisms.shared_fails_elsewhere, *rows)["6b"]
+
+    assert judged(held, before, after(0.4)) == SUPPORTED
+    assert judged(held, before, after(0.95)) == CONTRADICTED
+    fell = row("cliff_drop", 0.2, lo=0.1, hi=0.3, **voting)
+    assert judged(fell, before, after(0.4)) == CONTRADICTED
+    assert judged(held, before) == UNDECIDED
+
+
+def course(metric, role, values, **where):
+    return [
+        row(metric, v, role=role, step=i, split="train", checkpoint="", lo=None, hi=None, **where)
+        for i, v in enumerate(values, 1)
+    ]
+
+
+def drift(generator, aggregator=(1.0,) * 8):
+    return [
+        r
+        for role, values in (("generator", generator), ("aggregator", aggregator))
+        for metric in ("chi2_update", "perplexity")
+        for r in course(metric, role, values)
+    ]
+
+
+def test_amplification_needs_drift_in_the_repeated_role_alone_and_a_cliff():
+    climb = [1, 1, 1, 1, 1, 2, 3, 4]
+    fell = row("cliff_drop", 0.2, lo=0.1, hi=0.3)
+
+    def judged(*rows):
+        return {c.id: c for c in mechanisms.amplification(evidence(*rows))}["7a"]
+
+    found = judged(*drift(climb), fell)
+    assert found.verdict == SUPPORTED and found.value == pytest.approx(3.5)
+    assert judged(*drift(climb, climb), fell).verdict == UNDECIDED
+    assert judged(*drift(climb), row("cliff_drop", 0.0, lo=-0.02, hi=0.02)).verdict == CONTRADICTED
+    assert judged(*drift([2, 2, 1, 1, 1, 1, 1, 1]), fell).verdict == CONTRADICTED
+
+
+def test_coherence_is_held_against_its_own_null():
+    def ledgers(value):
+        return [
+            r
+            for workflow, scale in itertools.product(("Voting", "Orch-Workers"), SCALES)
+            for r in (
+                *course("coherence", "x", [value, value, 0.5], workflow=workflow, scale=scale),
+                *course("coherence_null_hi", "x", [0.4] * 3, workflow=workflow, scale=scale),
+            )
+        ]
+
+    found = {c.id: c for c in mechanisms.amplification(evidence(*ledgers(0.6)))}["7c"]
+    assert found.value == 1 and found.verdict == SUPPORTED
+    found = {c.id: c for c in mechanisms.amplification(evidence(*ledgers(0.3)))}["7c"]
+    assert found.value == pytest.approx(1 / 3) and found.verdict == CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("value", "lo", "hi", "verdict"),
+    [(0.8, 0.6, 0.9, SUPPORTED), (0.1, 0.0, 0.3, CONTRADICTED), (0.4, 0.1, 0.7, UNDECIDED)],
+)
+def test_a_named_capture_is_judged_by_its_definition(value, lo, hi, verdict):
+    score = row("capture_by_generator", value, lo=lo, hi=hi, workflow="Eval-Opt", policy="SP",
+                scale="0.1M", task="Code", role="evaluator", split="all")  # fmt: skip
+    assert verdicts(mechanisms.role_capture, score)["8a"] == verdict
+
+
+def test_captors_with_more_gradient_mass_show_in_the_rank_correlation():
+    rows = []
+    for i, (workflow, scale, task) in enumerate(SETTINGS):
+        where = {"workflow": workflow, "scale": scale, "task": task, "policy": "SP"}
+        mass = 0.5 + 0.02 * i
+        rows += course("role_grad_mass", "generator", [mass], **where)
+        rows += course("role_grad_mass", "evaluator", [1 - mass], **where)
+        score = 0.04 * i + 0.3 * (i % 2)
+        rows.append(row("capture_by_generator", score, role="evaluator", split="all", **where))
+    assert verdicts(mechanisms.role_capture, *rows)["8f"] == SUPPORTED
+
+
+def test_narrowing_is_a_mean_over_cells_per_policy():
+    def change(i, policy):
+        return 0.2 + 0.01 * i if policy == "IP" else 0.1 * (-1) ** i
+
+    rows = every("wrong_agreement_gain", change, role="generator", split="all")
+    assert verdicts(mechanisms.slots_narrow, *rows) == {"9a": SUPPORTED, "9b": UNDECIDED}
+
+
+def test_choice_depends_on_the_cell_when_each_policy_wins_somewhere():
+    def rows(values):
+        return [
+            *every("ip_minus_sp", values, policies=("IP",)),
+            *every("ip_minus_sp_p", lambda i, _: 1e-5, policies=("IP",)),
+        ]
+
+    split = rows(lambda i, _: 0.1 * (-1) ** i)
+    assert verdicts(mechanisms.choose_and_monitor, *split)["10a"] == SUPPORTED
+    one = rows(lambda i, _: 0.1)
+    assert verdicts(mechanisms.choose_and_monitor, *one)["10a"] == CONTRADICTED
+
+
+def test_most_means_that_the_interval_is_above_a_half():
+    assert judge_share(30, 0, 36)[1] == SUPPORTED
+    assert judge_share(20, 0, 36)[1] == UNDECIDED
+    assert judge_share(2, 30, 36)[1] == CONTRADICTED
+    assert judge_share(2, 10, 36)[1] == UNDECIDED
+
+
+def test_means_are_corrected_over_their_family():
+    rng = np.random.default_rng(0)
+    clear, none = rng.normal(1, 0.1, 10), rng.normal(0, 1, 10)
+    assert judge_means([clear, none, -clear, clear[:2], np.empty(0)]) == [
+        SUPPORTED, UNDECIDED, CONTRADICTED, UNDECIDED, UNDECIDED,
+    ]  # fmt: skip
+
+
+def test_rank_correlation_has_a_fisher_interval():
+    x = np.arange(20.0)
+    found = spearman(x, np.where(x % 7 == 0, -x, x))
+    assert found.lo < found.value < found.hi
+    assert spearman(x, np.ones(20)).value is None
+    assert spearman(x[:2], x[:2]).value is None
+
+
+def test_the_ledger_is_written_as_a_list_and_as_a_page(study):
+    config, _ = study
+    paths = write_claims(config)
+    claims = json.loads(paths[0].read_text())
+    assert [path.name for path in paths] == ["claims.json", "claims.md"]
+    assert {claim["finding"] for claim in claims} == set(range(1, 11))
+    page = paths[1].read_text()
+    assert "miniatures" in page and "smallest gain of one cell" in page
+    assert all(f"**{claim['id']}**" in page for claim in claims)
+    captured = next(claim for claim in claims if claim["id"] == "8a")
+    assert captured["verdict"] == SUPPORTED
