@@ -10,6 +10,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
+from rolewise.analysis.claims import write_claims
 from rolewise.analysis.collect import write_cells
 from rolewise.config import Config
 from rolewise.report.build import build_report
@@ -43,6 +44,7 @@ def config(tmp_path_factory) -> Config:
 def layout(config) -> Layout:
     layout = synthetic.write_study(Path(config.results_dir), config)
     write_cells(config)
+    write_claims(config)
     return layout
 
 

@@ -126,7 +126,8 @@ def _write_pages(study: Study, browsable: set[str], folder: Path) -> None:
     first = pages.overview(study, claims, browsable)
     write("index", "index.html", "Overview", advice=advice, figures=figures, **first)
     write("claims", "claims.html", "Claims", claims=claims, advice=advice)
-    write("tables", "tables.html", "Tables", exhibits=tables)
+    names = {run.cell.name: run.slug for run in reversed(study.runs.values())}
+    write("tables", "tables.html", "Tables", exhibits=tables, pages=names)
     write("figures", "figures.html", "Figures", exhibits=figures)
     write("cells", "cells.html", "Cells", rows=pages.cells(study, browsable))
     for run in study.runs.values():

@@ -24,7 +24,6 @@ class Rule:
 class Advice:
     """One piece of advice and the decided claim it rests on."""
 
-    topic: str
     text: str
     claim: dict[str, Any]
 
@@ -135,15 +134,15 @@ RULES = (
 )
 
 
-def guidance(claims: list[dict[str, Any]]) -> list[Advice]:
-    """Advice that follows from the decided claims (as in claims.json), in the order of the rules."""
+def guidance(claims: list[dict[str, Any]]) -> dict[str, list[Advice]]:
+    """Advice by topic that follows from the decided claims (as in claims.json), in rule order."""
     by_id = {claim["id"]: claim for claim in claims}
-    found = []
+    found: dict[str, list[Advice]] = {}
     for rule in RULES:
         claim = by_id.get(rule.id, {})
         text = {SUPPORTED: rule.supported, CONTRADICTED: rule.contradicted}.get(
             claim.get("verdict", "")
         )
         if text is not None:
-            found.append(Advice(rule.topic, text, claim))
+            found.setdefault(rule.topic, []).append(Advice(text, claim))
     return found

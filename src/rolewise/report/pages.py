@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from rolewise.analysis.evidence import CONTRADICTED, SUPPORTED, UNDECIDED
 from rolewise.report.charts import spark_points
 from rolewise.report.curves import cell_charts
 from rolewise.report.study import Run, Study
@@ -33,7 +34,8 @@ def overview(study: Study, claims: list[dict], browsable: set[str]) -> dict[str,
     runs = list(study.runs.values())
     trained = [run for run in runs if run.cell.trained]
     manifests = [run.manifest for run in runs if run.manifest]
-    verdicts = pd.Series([claim["verdict"] for claim in claims], dtype=str).value_counts()
+    given = [claim["verdict"] for claim in claims]
+    gpu = _cost(trained, "gpu_s")
     return {
         "facts": [
             ("trained cells, of those planned", f"{_present(trained)} of {len(trained)}"),
@@ -45,12 +47,14 @@ def overview(study: Study, claims: list[dict], browsable: set[str]) -> dict[str,
             ("sandbox tier", _range(m["sandbox_tier"] for m in manifests if "sandbox_tier" in m)),
             ("tokens trained on", _count(_cost(trained, "tokens_trained"))),
             ("processor time of training", _duration(_cost(trained, "cpu_s"))),
-            ("GPU time of training", _duration(_cost(trained, "gpu_s"))),
+            *([("GPU time of training", _duration(gpu))] if any(gpu) else []),
             ("largest memory of a cell", _memory(_cost(trained, "peak_memory_mb"))),
         ],
         "missing": [run.key for run in runs if not run.present],
         "manifests": bool(manifests),
-        "verdicts": list(verdicts.items()),
+        "verdicts": [
+            (v, given.count(v)) for v in (SUPPORTED, CONTRADICTED, UNDECIDED) if v in given
+        ],
     }
 
 

@@ -8,7 +8,6 @@ import unicodedata
 from typing import Any
 
 _KEPT = {"\n", "\t"}
-_HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def script_json(value: Any) -> str:
@@ -33,17 +32,20 @@ def _finite(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    """`text` with every control, bidirectional and private character written out as an escape.
+    """`text` with every control, bidirectional, private and unassigned character written out as an escape.
 
     A terminal then shows exactly what was emitted: no colour, no cursor movement, no reordering.
     Line feeds and tabs stay.
     """
     return "".join(
-        character
-        if character in _KEPT or unicodedata.category(character) not in _HIDDEN_CATEGORIES
-        else _escape(character)
+        character if character in _KEPT or not _hidden(character) else _escape(character)
         for character in text
     )
+
+
+def _hidden(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category.startswith("C") or category in ("Zl", "Zp")
 
 
 def _escape(character: str) -> str:

@@ -50,7 +50,8 @@
   }
 
   function entry(name, value) {
-    return value === null ? [] : [element("dt", {}, name), element("dd", {}, plain(value))];
+    // An answer of several lines is a program, which the output above shows already.
+    return value === null || value.includes("\n") ? [] : [element("dt", {}, name), element("dd", {}, plain(value))];
   }
 
   function card(call, role) {
