@@ -183,9 +183,7 @@ def _lock_in(lock: Lock, limits: dict, fds: list[int], ready: int) -> list[int]:
     _limit(limits, lock.process_limit)
     if lock.tier > 1:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    kernel.drop_bounding_set()
     kernel.set_capabilities(lock.capabilities)
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     _enter_landlock(lock)
     seccomp.enter(seccomp.for_process(lock.filter, os.getpid()))

@@ -32,8 +32,8 @@ class Outcome:
     """How the process ended. `stdout` is at most one byte longer than the limit allows.
 
     `status` is pass (ended well, nothing compared yet), runtime_error, timeout, memory,
-    output_limit or infra; `violation` says that it made a forbidden system call, `starved` that a
-    timeout may be the machine's fault.
+    output_limit or infra; `violation` says that it made a forbidden system call, `doubtful` that the
+    machine may be to blame for the ending: it was busy, or someone else killed the process.
     """
 
     status: str
@@ -44,13 +44,13 @@ class Outcome:
     wall: float = 0.0
     signal: int = 0
     violation: bool = False
-    starved: bool = False
+    doubtful: bool = False
     detail: str = ""
 
 
 def classify(reply: dict, limits: SandboxLimits, stdout: bytes, stderr: bytes) -> str:
     """The status that the worker's report and the output's size amount to."""
-    if not reply["ready"]:
+    if not reply["ran"]:
         return "infra"
     if reply["killed"] == "memory":
         return "memory"

@@ -75,6 +75,10 @@ def _build_tree(readable: Readable) -> None:
         _bind(path, _STAGE)
     if os.path.exists("/etc/ld.so.cache"):
         _bind("/etc/ld.so.cache", _STAGE)
+    for path in (*readable.trees, *readable.packages):
+        for parent in list(Path(path).parents)[:-1]:
+            if not any(parent.is_relative_to(tree) for tree in readable.trees):
+                os.chmod(f"{_STAGE}{parent}", 0o111)  # the way to a library tells nothing else
     os.mkdir(_STAGE + SCRATCH)
     os.makedirs(_STAGE + "/dev")
     for device in _DEVICES:

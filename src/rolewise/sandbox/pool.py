@@ -98,16 +98,10 @@ class Worker:
         """The channel's descriptor."""
         return self.channel.fileno()
 
-    def wait_until_ready(self) -> dict:
-        """The worker's greeting; SandboxError with the reason when the tier does not work here."""
-        greeting = None
-        if select.select([self], [], [], _START_S)[0]:
-            greeting = self._message()
-        if greeting is None or "error" in greeting:
-            self.stop()
-            reason = greeting["error"] if greeting else "the worker process did not start"
-            raise SandboxError(f"sandbox tier {self.tier} is not available here: {reason}")
-        return greeting
+    def wait_until_ready(self) -> dict | None:
+        """The worker's greeting: `lost`, or `error` where the tier does not work; None if it died."""
+        ready, _, _ = select.select([self], [], [], _START_S)
+        return self._message() if ready else None
 
     def _message(self) -> dict | None:
         try:
@@ -149,7 +143,7 @@ class Worker:
                 wall=reply["wall"],
                 signal=ending,
                 violation=ending == signal.SIGSYS,
-                starved=reply["starved"] and reply["cpu"] < limits.cpu_s / 2,
+                doubtful=_is_doubtful(reply, limits),
                 detail=reply["detail"],
             )
         self.served += 1
@@ -163,13 +157,21 @@ class Worker:
         self._files, self.job = [], None
 
     def stop(self) -> None:
-        """End the worker and everything inside it."""
+        """End the worker and everything inside it; once is enough."""
+        if self.channel.fileno() < 0:
+            return
         self.forget()
         self.process.kill()
         self.process.wait()
         # Its namespace dies with it, a moment later; the channel closes when that has happened.
         select.select([self.channel], [], [], _GRACE_S)
         self.channel.close()
+
+
+def _is_doubtful(reply: dict, limits: SandboxLimits) -> bool:
+    if reply["killed"] is None:
+        return reply["status"] == signal.SIGKILL and reply["cpu"] < limits.cpu_s
+    return reply["starved"] and reply["cpu"] < limits.cpu_s / 2
 
 
 def _memory_file(content: bytes) -> int:
@@ -193,7 +195,7 @@ class Counters:
     tests: int = 0
     violations: int = 0
     infra: int = 0
-    starved: int = 0
+    repeated: int = 0
 
 
 @dataclass
@@ -202,7 +204,7 @@ class _Task:
     steps: Steps
     job: Job
     failures: int = 0
-    starved: bool = False
+    repeated: bool = False
 
 
 @dataclass
@@ -238,15 +240,28 @@ class Pool:
         return results
 
     def _fill(self, size: int) -> None:
-        fresh = [Worker(self.tier, slot) for slot in range(len(self.workers), size)]
-        self.workers += fresh
-        for worker in fresh:
-            self.lost = tuple(worker.wait_until_ready()["lost"])
+        fresh = range(len(self.workers), size)
+        self.workers += [Worker(self.tier, slot) for slot in fresh]
+        for position in fresh:
+            self._greet(position)
 
     def _renew(self, position: int) -> None:
         self.workers[position].stop()
         self.workers[position] = Worker(self.tier, self.workers[position].slot)
-        self.workers[position].wait_until_ready()
+        self._greet(position)
+
+    def _greet(self, position: int) -> None:
+        """Wait until the worker is ready; one that dies before is started again, twice."""
+        for attempt in range(3):
+            greeting = self.workers[position].wait_until_ready()
+            if greeting is not None and "lost" in greeting:
+                self.lost = tuple(greeting["lost"])
+                return
+            self.workers[position].stop()
+            if greeting is not None or attempt == 2:
+                reason = greeting["error"] if greeting else "the worker process died at its start"
+                raise SandboxError(f"sandbox tier {self.tier} is not available here: {reason}")
+            self.workers[position] = Worker(self.tier, self.workers[position].slot)
 
     def _hand_out(self, waiting: deque[_Task], running: dict[int, _Task]) -> None:
         for position in range(len(self.workers)):
@@ -281,9 +296,9 @@ class Pool:
             if outcome.status == "infra":
                 self._retry(task, position, outcome, results, waiting)
                 continue
-            if outcome.starved and not task.starved:
-                self.counters.starved += 1
-                task.starved = True
+            if outcome.doubtful and not task.repeated:
+                self.counters.repeated += 1
+                task.repeated = True
                 waiting.append(task)
                 continue
             self.counters.tests += 1

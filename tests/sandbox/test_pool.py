@@ -1,0 +1,236 @@
+"""Workers: honest programs run as from a shell, and nothing is lost or left when one is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from rolewise.config import SandboxLimits
+from rolewise.sandbox.job import Job
+from rolewise.sandbox.pool import Pool, single
+
+LIMITS = SandboxLimits()
+SUM = b"print(sum(map(int, input().split())))"
+
+
+@pytest.fixture(scope="module")
+def pool():
+    made = Pool(1, 1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def second_tier():
+    made = Pool(2, 1)
+    yield made
+    made.close()
+
+
+def run(pool, program, stdin=b"", limits=LIMITS):
+    [outcome] = pool.run([single(Job(program.encode(), limits, stdin=stdin))])
+    return outcome
+
+
+HONEST = {
+    "deep recursion in a big thread": (
+        "import sys, threading\nsys.setrecursionlimit(200000)\nthreading.stack_size(128 << 20)\n"
+        "def f(n): return 0 if n == 0 else 1 + f(n - 1)\n"
+        "t = threading.Thread(target=lambda: print(f(100000)))\nt.start()\nt.join()",
+        "100000\n",
+    ),
+    "asyncio": (
+        "import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    print('done')\n"
+        "asyncio.run(f())",
+        "done\n",
+    ),
+    "stdin by number": ("print(len(open(0).read()))", "6\n"),
+    "fifty threads": (
+        "import threading\nn = []\nt = [threading.Thread(target=n.append, args=(i,)) "
+        "for i in range(50)]\nfor x in t: x.start()\nfor x in t: x.join()\nprint(len(n))",
+        "50\n",
+    ),
+    "decimal": ("from decimal import Decimal\nprint(Decimal('0.1') * 3)", "0.3\n"),
+    "numpy": ("import numpy as np\nprint(int(np.arange(10).sum()))", "45\n"),
+    "late import": ("import sqlite3, zoneinfo, csv\nprint(sqlite3.__name__)", "sqlite3\n"),
+    "main guard": ("def main(): print('ran')\nif __name__ == '__main__': main()", "ran\n"),
+    "pickle of an own class": (
+        "import pickle\nclass A: x = 3\nprint(pickle.loads(pickle.dumps(A())).x)",
+        "3\n",
+    ),
+    "exit handler": ("import atexit\natexit.register(print, 'last')\nprint('first')", "first\nlast\n"),
+    "replaced stdout": (
+        "import io, sys\nsys.stdout = io.TextIOWrapper(open(1, 'wb'), write_through=False)\n"
+        "print('kept')",
+        "kept\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_program_runs_as_from_a_shell(name, pool, second_tier):
+    program, expected = HONEST[name]
+    for tier in (pool, second_tier):
+        outcome = run(tier, program, b"abc\nde")
+        assert (outcome.status, outcome.stdout.decode()) == ("pass", expected), outcome.stderr
+
+
+def test_files_in_the_working_directory_are_private_to_a_run(pool):
+    program = "import os\nprint(os.listdir())\nopen('x', 'w').write('1')\nprint(open('x').read())"
+    for _ in range(2):
+        assert run(pool, program).stdout == b"[]\n1\n"
+
+
+def test_child_processes_run_in_the_first_tier(pool):
+    program = (
+        "import subprocess, sys\n"
+        "print(subprocess.run([sys.executable, '-S', '-c', 'print(7)'], capture_output=True).stdout)"
+    )
+    assert run(pool, program).stdout == b"b'7\\n'\n"
+
+
+def test_use_close_to_every_limit_passes(pool):
+    limits = SandboxLimits(cpu_s=2, memory_mb=256, output_kb=1024)
+    big = run(pool, "import sys\nprint(len(sys.stdin.buffer.read()))", bytes(16 << 20), limits)
+    assert big.stdout == b"16777216\n"
+    full = run(pool, "print('x' * (1024 * 1024 - 1))", limits=limits)
+    assert (full.status, len(full.stdout)) == ("pass", 1 << 20)
+    assert run(pool, "x = bytearray(230 << 20)\nprint(len(x))", limits=limits).status == "pass"
+    busy = "import time\nwhile time.process_time() < 1.6: pass\nprint(1)"
+    assert run(pool, busy, limits=limits).status == "pass"
+
+
+def test_one_byte_too_much_is_over_the_output_limit(pool):
+    limits = SandboxLimits(output_kb=1)
+    assert run(pool, "print('x' * 1023)", limits=limits).status == "pass"
+    assert run(pool, "print('x' * 1024)", limits=limits).status == "output_limit"
+
+
+def test_processes_of_one_program_share_the_memory_limit(pool):
+    program = (
+        "import os, time\nfor _ in range(12):\n    if os.fork() == 0:\n"
+        "        x = bytearray(100 << 20)\n        time.sleep(60)\ntime.sleep(60)"
+    )
+    outcome = run(pool, program, limits=SandboxLimits(memory_mb=128, cpu_s=10))
+    assert outcome.status == "memory"
+
+
+def test_processes_of_one_program_share_the_time_limit(pool):
+    program = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
+    outcome = run(pool, program, limits=SandboxLimits(cpu_s=0.5))
+    assert outcome.status == "timeout"
+
+
+def test_output_is_the_same_on_every_run_and_worker():
+    pool = Pool(1, 2)
+    program = b"import random\nprint({'a', 'b', 'c', 'd'}, random.random(), hash('x'))"
+    outcomes = pool.run([single(Job(program, LIMITS)) for _ in range(60)])
+    pool.close()
+    assert len({outcome.stdout for outcome in outcomes}) == 1
+    assert len(outcomes[0].stdout) > 20
+
+
+def inner_process(worker) -> int:
+    """The process that does the work: in tier 1 a child of the launcher."""
+    process = psutil.Process(worker.process.pid)
+    return process.children()[0].pid if worker.tier == 1 else process.pid
+
+
+def innermost_process(worker) -> int:
+    """The process of the test that is running, if there is one."""
+    return psutil.Process(worker.process.pid).children(recursive=True)[-1].pid
+
+
+VICTIMS = {"launcher": lambda w: w.process.pid, "worker": inner_process, "test": innermost_process}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("tier", [1, 2])
+def test_killing_processes_mid_batch_loses_nothing(tier, victim):
+    pool = Pool(tier, 2)
+    pool.run([single(Job(b"", LIMITS)) for _ in range(2)])
+    done = threading.Event()
+    kills = []
+
+    def kill_often():
+        while not done.wait(0.05) and len(kills) < 6:
+            worker = pool.workers[len(kills) % len(pool.workers)]
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError, IndexError):
+                pid = VICTIMS[victim](worker)
+                os.kill(pid, signal.SIGKILL)
+                kills.append(pid)
+
+    killer = threading.Thread(target=kill_often)
+    slow = b"import time\ntime.sleep(0.05)\n" + SUM
+    killer.start()
+    outcomes = pool.run([single(Job(slow, LIMITS, stdin=b"%d 1" % i)) for i in range(40)])
+    done.set()
+    killer.join()
+    assert [int(outcome.stdout) for outcome in outcomes] == [i + 1 for i in range(40)]
+    assert kills
+    assert pool.counters.tests == 42
+    pool.close()
+
+
+JUDGE = """
+import sys
+from rolewise.config import SandboxLimits
+from rolewise.sandbox.job import Job
+from rolewise.sandbox.pool import Pool, single
+pool = Pool(int(sys.argv[1]), 2)
+pool.run([single(Job(b"", SandboxLimits())) for _ in range(2)])
+print("ready", flush=True)
+program = b"import os, time\\ntry: os.fork()\\nexcept OSError: pass\\ntime.sleep(60)"
+pool.run([single(Job(program, SandboxLimits(cpu_s=30))) for _ in range(2)])
+"""
+
+
+@pytest.mark.parametrize("tier", [1, 2, 3])
+def test_a_killed_judge_leaves_no_process(tier):
+    judge = subprocess.Popen(
+        [sys.executable, "-c", JUDGE, str(tier)], stdout=subprocess.PIPE, text=True
+    )
+    assert judge.stdout.readline() == "ready\n"
+    expected = {1: 6, 2: 4, 3: 4}[tier]
+    deadline = time.monotonic() + 20
+    family = []
+    while len(family) < expected and time.monotonic() < deadline:
+        family = psutil.Process(judge.pid).children(recursive=True)
+    assert len(family) >= expected
+    judge.kill()
+    judge.wait()
+    gone, alive = psutil.wait_procs(family, timeout=20)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_closing_the_pool_leaves_no_process_and_no_descriptor():
+    before = set(os.listdir("/proc/self/fd"))
+    pool = Pool(1, 2)
+    pool.run([single(Job(SUM, LIMITS, stdin=b"1 2")) for _ in range(4)])
+    family = psutil.Process().children(recursive=True)
+    mine = {worker.process.pid for worker in pool.workers}
+    mine |= {inner_process(worker) for worker in pool.workers}
+    assert mine <= {process.pid for process in family}
+    pool.close()
+    assert not mine & {process.pid for process in psutil.Process().children(recursive=True)}
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_worker_is_replaced_after_many_tests(monkeypatch):
+    monkeypatch.setattr("rolewise.sandbox.pool._TESTS_PER_WORKER", 5)
+    pool = Pool(1, 1)
+    pool.run([single(Job(SUM, LIMITS, stdin=b"1 2")) for _ in range(3)])
+    [first] = pool.workers
+    outcomes = pool.run([single(Job(SUM, LIMITS, stdin=b"1 2")) for _ in range(4)])
+    assert [outcome.stdout for outcome in outcomes] == [b"3\n"] * 4
+    assert pool.workers[0] is not first
+    assert not psutil.pid_exists(first.process.pid)
+    pool.close()
