@@ -19,6 +19,7 @@ from rolewise.errors import DataError
 Row = dict[str, Any]
 PANEL = "Grade and parse outputs"
 BATCH = 256
+REWARD, SANDBOX = Reward(), Sandbox()
 
 Rows = Annotated[Path, typer.Argument(help="JSON lines; `-` is standard input.", metavar="FILE")]
 Penalty = Annotated[float, typer.Option(max=0, help="Math: reward of an output without answer.")]
@@ -41,8 +42,8 @@ def grade_math(
     file: Rows,
     reward_math: Annotated[
         Literal["equivalent", "exact"], typer.Option(help="Equal values, or equal text.")
-    ] = Reward().math,
-    format_penalty: Penalty = Reward().format_penalty,
+    ] = REWARD.math,
+    format_penalty: Penalty = REWARD.format_penalty,
 ) -> None:
     """Grade math outputs: lines with `id`, `completion`, `ground_truth`.
 
@@ -79,10 +80,10 @@ def grade_code(
     file: Rows,
     reward_code: Annotated[
         Literal["fraction", "all_pass"], typer.Option(help="Share of the tests, or all or nothing.")
-    ] = Reward().code,
+    ] = REWARD.code,
     min_tier: Annotated[
         int, typer.Option(min=1, max=3, help="Weakest sandbox accepted (1 = strongest).")
-    ] = Sandbox().min_tier,
+    ] = SANDBOX.min_tier,
 ) -> None:
     """Grade programs: lines with `id`, `completion`, `tests`, `mode`, `fn_name`, `limits`.
 

@@ -78,7 +78,9 @@ def _same(answer: str, truth: str) -> bool:
 
 
 def _choice(answer: str, truth: str) -> bool | None:
-    a, t = split_choice(answer), split_choice(truth)
+    t = split_choice(truth)
+    # `c` may stand for the choice C, but the letter e is a number and x a variable.
+    a = split_choice(answer.upper() if len(answer) == 1 and t else answer)
     if t is not None and not t[1]:
         return a is not None and a[0] == t[0] if a or words_of(answer) else None
     if t is not None and a is not None:
@@ -296,22 +298,15 @@ def _units(answer: str, truth: str) -> bool | None:
     if a_unit is None or t_unit is None or a_unit == t_unit:
         if _same(a, t):
             return True
-        angles = {a_unit, t_unit} == {DEGREE, None} and not re.search(r"\d$", a + t)
-        return (
-            _same(_radians(a, a_unit), _radians(t, t_unit))
-            if angles or _is_angle(a_unit, t_unit)
-            else False
-        )
+        if {a_unit, t_unit} == {DEGREE, None}:
+            return _same(_radians(a, a_unit), _radians(t, t_unit))
+        return False
     if {a_unit, t_unit} == {DEGREE, RADIAN}:
         return _same(_radians(a, a_unit), _radians(t, t_unit))
     if a_unit.dimensions != t_unit.dimensions:
         return False
     factor = a_unit.size / t_unit.size
     return _same(f"({a})\\cdot\\frac{{{factor.numerator}}}{{{factor.denominator}}}", t)
-
-
-def _is_angle(a: Unit | None, t: Unit | None) -> bool:
-    return {a, t} == {DEGREE, None}
 
 
 def _radians(value: str, unit: Unit | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -12,6 +13,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from rolewise.errors import RolewiseError
 
 TRIES = 3
 # CPU time decides, so that a busy machine gives the same verdicts; this is for a stopped worker.
@@ -26,13 +29,14 @@ class _Worker:
     job: int = -1
     deadline: float = 0.0
     reply: bytes = b""
+    fresh: bool = True
 
 
 class MathPool:
     """Up to `workers` processes, started when first needed; each pair may cost `cpu_s` CPU seconds.
 
     A worker that dies from outside gives its pair to a new one; after `TRIES` deaths on one pair
-    the verdict is `grader_crash`.
+    the verdict is `grader_crash`. RolewiseError if workers cannot even start.
     """
 
     def __init__(self, workers: int, cpu_s: float):
@@ -47,11 +51,11 @@ class MathPool:
         deaths = [0] * len(pairs)
         while waiting or any(worker.job >= 0 for worker in self._workers):
             self._assign(pairs, waiting)
-            for worker in self._wait():
-                status = self._collect(worker)
+            for worker, readable in self._wait():
+                status = self._collect(worker) if readable else self._give_up(worker)
                 if status is None:
                     continue
-                job, worker.job, worker.reply = worker.job, -1, b""
+                job, worker.job, worker.reply, worker.fresh = worker.job, -1, b"", False
                 if status == "died":
                     deaths[job] += 1
                     if deaths[job] < TRIES:
@@ -78,8 +82,8 @@ class MathPool:
             except BrokenPipeError:
                 pass  # it died while idle; its output ends too, and the pair is given out again
 
-    def _wait(self) -> list[_Worker]:
-        """The busy workers that have something to read or are past their deadline."""
+    def _wait(self) -> list[tuple[_Worker, bool]]:
+        """Busy workers that have something to read (True) or are past their deadline (False)."""
         busy = [worker for worker in self._workers if worker.job >= 0]
         patience = min(worker.deadline for worker in busy) - time.monotonic()
         with selectors.DefaultSelector() as selector:
@@ -87,19 +91,25 @@ class MathPool:
                 selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
             ready = [key.data for key, _ in selector.select(max(patience, 0.0))]
         now = time.monotonic()
-        return ready + [w for w in busy if w not in ready and w.deadline <= now]
+        late = [w for w in busy if w not in ready and w.deadline <= now]
+        return [(w, True) for w in ready] + [(w, False) for w in late]
 
     def _collect(self, worker: _Worker) -> str | None:
         """The pair's status, `died`, or None while the reply is incomplete."""
-        if worker.deadline <= time.monotonic():
-            self._end(worker)
-            return "grader_timeout"
         chunk = os.read(worker.process.stdout.fileno(), 4096)
-        if not chunk:
-            code = self._end(worker, kill=False)
-            return "grader_timeout" if code == -signal.SIGPROF else "died"
-        worker.reply += chunk
-        return worker.reply.decode().strip() if worker.reply.endswith(b"\n") else None
+        if chunk:
+            worker.reply += chunk
+            return worker.reply.decode().strip() if chunk.endswith(b"\n") else None
+        code = self._end(worker, kill=False)
+        if code == 1 and worker.fresh:
+            raise RolewiseError(
+                "the math grader cannot start; run `python -m rolewise.tasks.math_worker 3` to see why"
+            )
+        return "grader_timeout" if code == -signal.SIGPROF else "died"
+
+    def _give_up(self, worker: _Worker) -> str:
+        self._end(worker)
+        return "grader_timeout"
 
     def _start(self) -> _Worker:
         # -P: a sympy.py in the current folder must not be imported. A fixed hash seed: the order
@@ -123,8 +133,6 @@ class MathPool:
         if kill:
             process.kill()
         process.stdout.close()
-        try:
+        with contextlib.suppress(BrokenPipeError):  # the pair that it never read
             process.stdin.close()
-        except BrokenPipeError:
-            pass  # the pair that it never read
         return process.wait()

@@ -24,7 +24,9 @@ _CAP = re.compile(r"\\cap(?![A-Za-z])|\\text\{\s*and\s*\}")
 _REALS = re.compile(r"\\mathbb\s*\{?\s*R\s*\}?|\(\s*-\s*\\infty\s*,\s*\+?\s*\\infty\s*\)")
 ALL_REALS = {"allrealnumbers", "allreals", "allrealx", "realnumbers", "allreal"}
 _NOTHING = re.compile(r"\\emptyset|\\\{\s*\\\}")
-_MARK = re.compile(r"\\(?:cup|cap|setminus|emptyset|infty|le|ge|ne|in|mathbb)(?![A-Za-z])|[<>]|^\[|\]$")
+_MARK = re.compile(
+    r"\\(?:cup|cap|setminus|emptyset|infty|le|ge|ne|in|mathbb)(?![A-Za-z])|[<>]|^\[|\]$"
+)
 _SOLVING = (NotImplementedError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 

@@ -19,10 +19,11 @@ _GROUPED = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _LETTER = r"[A-J]"
 _CHOICE = re.compile(
     rf"(?:\\text\{{)?\s*(?:[Oo]ption|[Cc]hoice|[Aa]nswer)?\s*"
-    rf"(?:\((?P<round>{_LETTER}|[a-e])\)|(?P<marked>{_LETTER})\s*[.:)]|(?P<bare>{_LETTER}|[a-e])(?=\s*\}}?$))"
+    rf"(?:\((?P<round>{_LETTER}|[a-e])\)(?=\s|$|\\text|\}})|(?P<marked>{_LETTER})\s*[.:)]|(?P<bare>{_LETTER})(?=\s*\}}?$))"
     rf"\s*(?P<rest>.*)$",
     re.DOTALL,
 )
+_OPERATOR = re.compile(r"[=<>^_/*+!|,)]|\\(?:times|cdot|cup|cap|in|le|ge|ne|pm)(?![A-Za-z])")
 _LEAD = re.compile(
     r"^(?:\\text\{\s*)?(?:(?:so|thus|hence|therefore),?\s*)?(?:the\s+)?(?:final\s+)?(?:answer|result|solution)s?"
     r"(?:\s*(?:is|are|:|=))+\s*(?:\})?\s*(?P<rest>\S.*)$",
@@ -157,6 +158,8 @@ def split_choice(text: str) -> tuple[str, str] | None:
         return None
     letter = match["round"] or match["marked"] or match["bare"]
     rest = match["rest"].strip()
+    if _OPERATOR.match(rest):
+        return None
     if text.startswith("\\text{") and rest.endswith("}") and rest.count("{") < rest.count("}"):
         rest = rest[:-1].strip()
     return letter.upper(), rest

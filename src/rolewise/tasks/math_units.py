@@ -156,7 +156,7 @@ def _read(text: str) -> Unit | None:
             continue
         elif name not in _GENERIC:
             following = names[i + 1] if i + 1 < len(names) else ""
-            if following.startswith("^"):
+            if re.fullmatch(r"\^-?\d+", following):
                 raised = int(following[1:])
             raised = _AFTER.get(following, raised)
             dimension, power, factor = _TABLE.get(name, (name, 1, "1"))

@@ -23,9 +23,10 @@ _DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)(?![\d.])")
 _DEGREES = re.compile(r"(\d+(?:\.\d+)?)\s*\^\s*\\circ(?![A-Za-z])")
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d*)?|\.\d+)[eE]([-+]?\d{1,3})(?![\w.])")
 _FAILURES = (TypeError, ValueError, ArithmeticError, AttributeError, NotImplementedError, KeyError)
-# Irrational-looking but fixed sample points of both signs; the same in every run.
-_POINTS = [sp.Rational(p, 10**4) for p in (23417, 5093, 71861, -13879, 31277, -42643, 9241, -6607)]
-_STEPS = [sp.Rational(p, 10**4) for p in (3331, 7907, 12553, -9109, 4787, 15859)]
+# Fixed sample points without special relations, the same in every run.
+_POSITIVE = [sp.Rational(p, 10**4) for p in (23417, 5093, 71861, 9241)]
+_SIGNED = [sp.Rational(p, 10**4) for p in (-13879, -42643, -6607, 31277)]
+_STEPS = [sp.Rational(p, 10**4) for p in (3331, 7907, 12553, 4787, 15859)]
 _INTEGERS = (3, 8, 5, 12, 7, 10)
 _INDEX_NAMES = set("nmkjNMK")
 
@@ -71,10 +72,10 @@ def same_value(answer: str, truth: str) -> bool:
 
 
 def same_expression(a: sp.Expr, t: sp.Expr) -> bool:
-    """Equality of two evaluated expressions as functions of real unknowns.
+    r"""Equality of two evaluated expressions as functions of real unknowns.
 
-    At fixed sample points both must be equal to `DIGITS` digits where both are real, and real at
-    the same points; a point where neither is real decides only if it never gets better.
+    At fixed sample points, of both signs, they must agree to 40 digits wherever both are defined
+    without leaving the reals; so `\sqrt{1/k}` is `1/\sqrt{k}`, but `\sqrt{x^2}` is not `x`.
     """
     if a == t:
         return True
@@ -84,12 +85,13 @@ def same_expression(a: sp.Expr, t: sp.Expr) -> bool:
     if not symbols:
         return _same_number(a, t)
     if a.has(sp.I) or t.has(sp.I):
-        return all(
-            _same_number(a.subs(point), t.subs(point)) for point in _points(symbols, _POINTS[:4])
-        )
-    agreed = _sampled(a, t, _points(symbols, _POINTS))
+        points = _points(symbols, _POSITIVE)
+        return all(_same_number(a.subs(point), t.subs(point)) for point in points)
+    agreed = _sampled(a, t, _points(symbols, _POSITIVE + _SIGNED))
+    if agreed is None:
+        agreed = sp.simplify(a - t) == 0
     if not agreed and {str(s) for s in symbols} <= _INDEX_NAMES:
-        agreed = _sampled(a, t, _integer_points(symbols))
+        agreed = bool(_sampled(a, t, _integer_points(symbols)))
     return agreed
 
 
@@ -173,6 +175,7 @@ def _done(expression: sp.Expr) -> sp.Expr | None:
 
 
 def _points(symbols: list[sp.Symbol], starts: list[sp.Rational]) -> list[dict]:
+    """For each start a value per symbol; the symbols' values move up from it."""
     return [
         {s: start + k * _STEPS[(i + k) % len(_STEPS)] for k, s in enumerate(symbols)}
         for i, start in enumerate(starts)
@@ -186,18 +189,30 @@ def _integer_points(symbols: list[sp.Symbol]) -> list[dict]:
     ]
 
 
-def _sampled(a: sp.Expr, t: sp.Expr, points: list[dict]) -> bool:
+def _sampled(a: sp.Expr, t: sp.Expr, points: list[dict]) -> bool | None:
+    """Whether both agree at the points where both are defined; None with fewer than two such."""
     compared = 0
     for point in points:
+        if _leaves_reals(a, point) or _leaves_reals(t, point):
+            continue
         x, y = _number(a.subs(point)), _number(t.subs(point))
         if x is None or y is None:
-            if (x is None) != (y is None):
-                return False
             continue
         if not _close(x, y):
             return False
         compared += 1
-    return compared >= 2
+    return True if compared >= 2 else None
+
+
+def _leaves_reals(expression: sp.Expr, point: dict) -> bool:
+    """Whether a root or logarithm of a negative number occurs on the way to the value."""
+    for node in expression.atoms(sp.Pow, sp.log):
+        if isinstance(node, sp.Pow) and node.exp.subs(point).is_integer:
+            continue
+        inner = _number(node.args[0].subs(point))
+        if inner is None or inner < 0:
+            return True
+    return False
 
 
 def _number(expression: sp.Expr) -> sp.Expr | None:
