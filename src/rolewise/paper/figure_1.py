@@ -265,5 +265,6 @@ def caption(study: Study, data: pd.DataFrame) -> str:
     return (
         "Recorded by running each workflow: open circle = problem, filled circle = graded answer, "
         "solid arrows = whose text stands in whose prompt. A box's colour is the adapter (below) that its tokens "
-        f"update. Widest and longest episode of a {study.config.grid.tasks[0]} problem."
+        f"update. Widest and longest episode of a {study.config.grid.tasks[0]} problem. "
+        f"Preset {study.config.preset}."
     )

@@ -60,7 +60,7 @@ def _chosen(study: Study) -> list[tuple[Cell, bool]]:
 def draw(frame: pd.DataFrame, study: Study) -> Figure:
     """A column per cell; amplitudes above, accuracy below with best and last checkpoint marked."""
     chosen = _chosen(study)
-    figure = style.page(height=4.3)
+    figure = style.page(height=4.0, width=min(style.PAGE, 1.1 + 2.3 * max(len(chosen), 1)))
     if not chosen:
         style.say_missing(
             figure.subplots(), "no cliff, and none of the paper's cells in this preset"

@@ -33,7 +33,7 @@ def data(study: Study) -> pd.DataFrame:
 def draw(frame: pd.DataFrame, study: Study) -> Figure:
     """A row per intervention and cell, a panel per measure; right of the line means more of it."""
     names = list(dict.fromkeys(zip(frame.variant, frame.cell, strict=True)))
-    figure = style.page(height=1.1 + 0.24 * max(len(names), 4))
+    figure = style.page(height=1.1 + 0.24 * len(names))
     if not names:
         style.say_missing(figure.subplots(), "no interventions in this preset")
         style.footnote(figure, study.footer(None))

@@ -28,6 +28,7 @@ from rolewise.runs.layout import layout
 MULTI_AGENT = (ISOLATED, SHARED)
 KEYS = ["workflow", "policy", "scale", "task", "variant"]
 COORDINATES = ["metric", "checkpoint", "split", "role"]
+NUMBERS = ["value", "lo", "hi", "n"]
 WORDS = ("workflow", "policy", "scale", "task", "variant", "checkpoint", "role", "split", "metric")
 
 
@@ -56,17 +57,14 @@ class Study:
         return self.cells.groupby(["metric", "role"], sort=False).indices
 
     @functools.cached_property
-    def _estimates(self) -> dict[tuple, Estimate]:
+    def _single(self) -> tuple[dict[tuple, np.ndarray], np.ndarray]:
+        """Where the rows of every cell and coordinate are, and their value, lo, hi and n."""
         courses = {*measures.CURVES_ALL, *measures.CURVES_ROLE, *measures.EVALUATED}
-        single = self.cells[(self.cells.checkpoint != "") | ~self.cells.metric.isin(courses)]
+        rows = self.cells[(self.cells.checkpoint != "") | ~self.cells.metric.isin(courses)]
         # A step that is several checkpoints (`best+terminal`) counts as each of them.
-        single = single.assign(checkpoint=single.checkpoint.str.split("+")).explode("checkpoint")
-        combined = combine(single, [*KEYS, *COORDINATES])
-        split = len(KEYS) + len(COORDINATES)
-        return {
-            (Cell(*row[: len(KEYS)]), *row[len(KEYS) : split]): Estimate(*row[split:])
-            for row in combined.itertuples(index=False, name=None)
-        }
+        rows = rows.assign(checkpoint=rows.checkpoint.str.split("+")).explode("checkpoint")
+        places = rows.groupby([*KEYS, *COORDINATES], sort=False).indices
+        return places, rows[NUMBERS].to_numpy(dtype=float)
 
     def rows(self, metric: str, split: str, role: str = "all") -> pd.DataFrame:
         """Rows of one metric, split and role, of all cells, seeds and steps."""
@@ -85,7 +83,9 @@ class Study:
 
         `GAP` where there is none.
         """
-        return self._estimates.get((cell, metric, checkpoint, split, role), GAP)
+        places, numbers = self._single
+        key = (*(getattr(cell, name) for name in KEYS), metric, checkpoint, split, role)
+        return over_seeds(numbers[places[key]]) if key in places else GAP
 
     def at(
         self,
@@ -107,7 +107,13 @@ class Study:
     def curve(self, cell: Cell, metric: str, split: str, role: str = "all") -> pd.DataFrame:
         """step, value, lo, hi, n of a cell, seeds combined, steps ascending."""
         rows = of_cell(self.rows(metric, split, role), cell)
-        return combine(rows, ["step"]).sort_values("step", ignore_index=True)
+        numbers = rows[NUMBERS].to_numpy(dtype=float)
+        found = [
+            (step, *over_seeds(numbers[places]))
+            for step, places in sorted(rows.groupby("step").indices.items())
+        ]
+        types = {"step": int} | dict.fromkeys(Estimate._fields, float)
+        return pd.DataFrame(found, columns=list(types)).astype(types)
 
     def by_seed(
         self, cell: Cell, metric: str, checkpoint: str, split: str, role: str = "all"
@@ -193,32 +199,23 @@ def _named(rows: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
     return rows[np.array(named, dtype=bool)]
 
 
-def combine(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """`keys` and the fields of `Estimate`: one seed as it is, several by their mean with the t
-    interval over seeds.
+def over_seeds(numbers: np.ndarray) -> Estimate:
+    """Rows of value, lo, hi, n, one per seed, as one: a single seed as it is, several by their mean
+    with the t interval over seeds.
 
     Below three seeds a mean has no interval. n is that of one seed, the smallest of several.
     """
-    known = rows.dropna(subset=["value"]).groupby(list(keys), sort=False)
-    found = known.agg(
-        value=("value", "mean"),
-        lo=("lo", "first"),
-        hi=("hi", "first"),
-        n=("n", "min"),
-        seeds=("seed", "nunique"),
-    )
-    for key in found.index[found.seeds > 1]:
-        values = known.get_group(key if isinstance(key, tuple) else (key,)).value
-        found.loc[key, ["lo", "hi"]] = _over_seeds(values.to_numpy())
-    return found.reset_index()
-
-
-def _over_seeds(values: np.ndarray) -> tuple[float, float]:
+    known = numbers[~np.isnan(numbers[:, 0])]
+    if len(known) == 0:
+        return GAP
+    if len(known) == 1:
+        return Estimate(*map(float, known[0]), seeds=1)
     # Here, because scipy takes a second to import and a single seed does not need it.
     from rolewise.analysis.statistics import seed_interval
 
-    found = seed_interval(values)
-    return (found.lo, found.hi) if found else (np.nan, np.nan)
+    found = seed_interval(known[:, 0])
+    lo, hi = (found.lo, found.hi) if found else (math.nan, math.nan)
+    return Estimate(float(known[:, 0].mean()), lo, hi, float(known[:, 3].min()), len(known))
 
 
 def load(config: Config) -> Study:

@@ -123,6 +123,7 @@ def footnote(figure: Figure, text: str) -> None:
 
 def say_missing(axes: Axes, text: str = "not available", ticks: bool = False) -> None:
     """Hatch an empty panel and say why it is empty; `ticks` keeps those that others share."""
+    axes.spines[:].set_visible(ticks)
     axes.patch.set(hatch="////", facecolor="white", edgecolor="0.85")
     axes.grid(False)
     if not ticks:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from rolewise.grid import ISOLATED, SHARED, Cell, trained_cells
 from rolewise.paper.study import Study, labels
-from rolewise.paper.text import EM_DASH, compact, number
+from rolewise.paper.text import EM_DASH, compact, grouped, number
 
 TITLE = "Compute and accuracy gained for it"
 
@@ -71,13 +71,13 @@ def display(data: pd.DataFrame) -> pd.DataFrame:
         ratio = row["cell"] == RATIO
         shown = {"cell": row["cell"]}
         for name, heading in COSTS.items():
-            shown[heading] = number(row[name], 2) if ratio else compact(row[name])
+            shown[heading] = number(row[name], 2) if ratio else grouped(row[name])
         shown["gain (points)"] = number(100 * row["gain"], signed=True)
         shown["points per hour"] = compact(row["per_hour"])
         shown["points per million tokens"] = compact(row["per_million"])
         rows.append(shown)
     frame = pd.DataFrame(rows)
-    return frame.loc[:, ~frame.isin([EM_DASH, "0.000"]).all()]
+    return frame.loc[:, ~frame.isin([EM_DASH, "0"]).all()]
 
 
 def caption(study: Study, data: pd.DataFrame) -> str:

@@ -28,6 +28,11 @@ def compact(value: float | None) -> str:
     return number(value, digits)
 
 
+def grouped(value: float | None) -> str:
+    """A count or an amount without decimals, thousands apart: 1,234,567."""
+    return f"{value:,.0f}" if value is not None and math.isfinite(value) else EM_DASH
+
+
 def interval(
     value: float | None, lo: float | None, hi: float | None, digits: int = 1, signed: bool = False
 ) -> str:
