@@ -134,7 +134,9 @@ class HubData(Section):
     seed: OrMore = 42
     validation: int | float = Field(description="rows (integer) or share (fraction) held out")
     expect: dict[str, int] = Field({}, description="asserted counts, e.g. train, validation")
-    verify_references: bool = Field(False, description="drop tests the reference program fails")
+    verify_references: Literal[False, "tests", "problems"] = Field(
+        False, description="drop the tests that the reference program fails, or problems with any"
+    )
 
 
 DataSpec = Annotated[ProceduralData | HubData, Field(discriminator="kind")]

@@ -1,0 +1,1 @@
+"""Data of the tasks: procedural and published, prepared into one schema."""

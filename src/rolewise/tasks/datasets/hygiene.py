@@ -1,0 +1,88 @@
+"""Faults of data sets that falsify rewards or held-out accuracy: repeats, contradictions, overlap."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rolewise.config import canonical_json
+from rolewise.errors import DataError
+from rolewise.tasks.problem import Problem
+
+_MARKS = re.compile(r"""(?<!\d)[.,;:!?'"`$]|[.,;:!?'"`$](?!\d)""")
+_BLANKS = re.compile(r"(?<!\w)\s+|\s+(?!\w)")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A row that was left out, and why."""
+
+    id: str
+    reason: str
+
+
+def normalise(text: str) -> str:
+    """Equal for texts that differ in case, blanks and sentence marks only.
+
+    Signs of formulas and marks between digits stay, and so does one blank between words: `1.5`, `15`
+    and `1 5` are different.
+    """
+    return " ".join(_BLANKS.sub("", _MARKS.sub("", text.casefold())).split())
+
+
+def distinct(problems: Sequence[Problem]) -> tuple[list[Problem], list[Dropped]]:
+    """The first of each question; a question with contradicting truths is dropped altogether."""
+    same: dict[str, list[Problem]] = defaultdict(list)
+    for problem in problems:
+        same[normalise(problem.prompt)].append(problem)
+    dropped, kept = [], []
+    for group in same.values():
+        if _contradict(group):
+            dropped += [Dropped(p.id, "the same question has another truth") for p in group]
+        else:
+            kept.append(group[0])
+            dropped += [Dropped(p.id, f"repeats {group[0].id}") for p in group[1:]]
+    return kept, dropped
+
+
+def without_overlap(
+    train: Sequence[Problem], validation: Sequence[Problem]
+) -> tuple[list[Problem], list[Dropped]]:
+    """Training problems whose question is not held out, and the others."""
+    held_out = {normalise(p.prompt): p.id for p in validation}
+    kept, dropped = [], []
+    for problem in train:
+        twin = held_out.get(normalise(problem.prompt))
+        if twin is None:
+            kept.append(problem)
+        else:
+            dropped.append(Dropped(problem.id, f"repeats {twin} of the validation problems"))
+    return kept, dropped
+
+
+def assert_sound(train: Sequence[Problem], validation: Sequence[Problem], source: str) -> None:
+    """A DataError unless ids and questions are distinct within and across the two parts."""
+    both = [*train, *validation]
+    for what, values in (
+        ("id", [p.id for p in both]),
+        ("question", [normalise(p.prompt) for p in both]),
+    ):
+        seen: set[str] = set()
+        for value in values:
+            if value in seen:
+                raise DataError(
+                    f"{source}: the {what} '{value[:80]}' occurs twice in the prepared problems; "
+                    "the source must give distinct problems"
+                )
+            seen.add(value)
+
+
+def _contradict(group: Sequence[Problem]) -> bool:
+    answers = {p.answer.strip() for p in group if p.answer is not None}
+    outputs: dict[str, set[str]] = defaultdict(set)
+    for problem in group:
+        for test in problem.tests:
+            outputs[canonical_json([problem.fn_name, test.input])].add(canonical_json(test.output))
+    return len(answers) > 1 or any(len(found) > 1 for found in outputs.values())
