@@ -39,10 +39,12 @@ class Project:
             env={k: v for k, v in os.environ.items() if k != "ROLEWISE_CONFIG"},
         )
 
-    def planned(self, *targets: str, configfile: str = "config.yaml") -> dict[str, int]:
+    def planned(
+        self, *targets: str, configfile: str = "config.yaml", settings: tuple[str, ...] = ()
+    ) -> dict[str, int]:
         """Jobs of a dry run by rule, without the target rules; fails if the dry run fails."""
         quiet = ("--quiet", "rules", "reason", "host")
-        done = self.snakemake(*targets, "-n", "--configfile", configfile, *quiet)
+        done = self.snakemake(*targets, "-n", "--configfile", configfile, *quiet, *settings)
         assert done.returncode == 0, done.stdout[-3000:]
         jobs = re.findall(r"^(\w+) +(\d+)$", done.stdout, flags=re.MULTILINE)
         # The table of jobs is printed before and after a dry run.

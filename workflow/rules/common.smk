@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
     )
 
 try:
-    study = Graph(parse_config(settle(config, default_results="results")))
+    study = Graph(settle(parse_config(config)))
     prepare_jobs(study.config)
 except ConfigError as error:
     raise WorkflowError("The configuration is invalid:", *error.problems)

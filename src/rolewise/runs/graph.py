@@ -15,7 +15,6 @@ from rolewise.config import (
     Config,
     EmbeddedModel,
     canonical_json,
-    deep_merge,
     digest,
     evaluation_subset,
     for_cell,
@@ -42,15 +41,15 @@ TABLES, FIGURES = range(1, 11), range(1, 9)
 Run = tuple[Cell, int]
 
 
-def settle(raw: dict, default_results: str) -> dict:
-    """The raw configuration with `results_dir` settled for frozen mode.
+def settle(config: Config) -> Config:
+    """The configuration with `results_dir` settled for frozen mode.
 
-    Frozen and pointing at the default folder means: redraw the shipped reference results, into a
-    folder of their own, so that neither they nor a running study are touched.
+    Frozen and left at the default folder means: redraw the shipped reference results, into a folder
+    of their own, so that neither they nor a running study are touched.
     """
-    if raw.get("frozen") is True and raw.get("results_dir", default_results) == default_results:
-        return deep_merge(raw, {"results_dir": REDRAWN})
-    return raw
+    if config.frozen and config.results_dir == Config.model_fields["results_dir"].default:
+        return config.model_copy(update={"results_dir": REDRAWN})
+    return config
 
 
 def prepare_jobs(config: Config) -> None:
