@@ -58,7 +58,9 @@ def each(actions: str, setup: str = "import os") -> str:
 
 def calls(lines: str) -> str:
     """Raw system calls through libc, each of which must fail."""
-    tries = "\n".join(f"print('yes' * ({line.strip()} >= 0))" for line in lines.strip().splitlines())
+    tries = "\n".join(
+        f"print('yes' * ({line.strip()} >= 0))" for line in lines.strip().splitlines()
+    )
     return f"{LIBC}{tries}\n"
 
 
@@ -116,7 +118,9 @@ CONFIDENTIALITY = [
     ),
     Attack(
         "15 SysV memory and queues",
-        calls("libc.shmget(4242, 4096, 0o1666)\nlibc.msgget(4242, 0o1666)\nlibc.semget(42, 1, 0o1666)"),
+        calls(
+            "libc.shmget(4242, 4096, 0o1666)\nlibc.msgget(4242, 0o1666)\nlibc.semget(42, 1, 0o1666)"
+        ),
     ),
     Attack(
         "16 file locks",
@@ -190,7 +194,9 @@ INTEGRITY = [
     Attack(
         "25 become root",
         each("os.setuid(0)\nos.setgid(0)\nos.setgroups([0])\nos.setresuid(0, 0, 0)")
-        + calls("libc.syscall(126, ctypes.create_string_buffer(8), ctypes.create_string_buffer(24))"),
+        + calls(
+            "libc.syscall(126, ctypes.create_string_buffer(8), ctypes.create_string_buffer(24))"
+        ),
     ),
     Attack(
         "26 execute",
@@ -205,7 +211,10 @@ INTEGRITY = [
     *(
         Attack(f"27 {name}", calls(f"libc.syscall({number}, 0, 0, 0, 0, 0)"), violation)
         for name, number in {
-            "io_uring": 425, "bpf": 321, "perf_event_open": 298, "userfaultfd": 323,
+            "io_uring": 425,
+            "bpf": 321,
+            "perf_event_open": 298,
+            "userfaultfd": 323,
         }.items()
     ),  # fmt: skip
     Attack(
@@ -229,7 +238,12 @@ INTEGRITY = [
     ),
     Attack(
         "31 devices",
-        each("\n".join(f"open('/dev/{d}', 'rb')" for d in "mem kmsg tty vda zero fuse kvm".split())),
+        each(
+            "\n".join(
+                f"open('/dev/{d}', 'rb')"
+                for d in ["mem", "kmsg", "tty", "vda", "zero", "fuse", "kvm"]
+            )
+        ),
     ),
     Attack(
         "63 undo guards",
@@ -238,7 +252,9 @@ INTEGRITY = [
 ]
 
 NETWORK_AND_SIGNALS = [
-    Attack("32 TCP", "import socket\nsocket.create_connection(('127.0.0.1', @tcp@), 1)\nprint('yes')"),
+    Attack(
+        "32 TCP", "import socket\nsocket.create_connection(('127.0.0.1', @tcp@), 1)\nprint('yes')"
+    ),
     Attack(
         "33 UDP",
         "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
@@ -253,12 +269,16 @@ NETWORK_AND_SIGNALS = [
             "import socket",
         ),
     ),
-    Attack("35 listen", "import socket\ns = socket.socket()\ns.bind(('', 0))\ns.listen()\nprint('yes')"),
+    Attack(
+        "35 listen", "import socket\ns = socket.socket()\ns.bind(('', 0))\ns.listen()\nprint('yes')"
+    ),
     Attack(
         "36 other families",
         each(
-            "\n".join(f"socket.socket({family}, {kind}, 0)" for family, kind in
-                      ((16, 3), (17, 3), (38, 5), (40, 1), (10, 1))),
+            "\n".join(
+                f"socket.socket({family}, {kind}, 0)"
+                for family, kind in ((16, 3), (17, 3), (38, 5), (40, 1), (10, 1))
+            ),
             "import socket",
         ),
     ),

@@ -66,7 +66,10 @@ HONEST = {
         "import pickle\nclass A: x = 3\nprint(pickle.loads(pickle.dumps(A())).x)",
         "3\n",
     ),
-    "exit handler": ("import atexit\natexit.register(print, 'last')\nprint('first')", "first\nlast\n"),
+    "exit handler": (
+        "import atexit\natexit.register(print, 'last')\nprint('first')",
+        "first\nlast\n",
+    ),
     "replaced stdout": (
         "import io, sys\nsys.stdout = io.TextIOWrapper(open(1, 'wb'), write_through=False)\n"
         "print('kept')",

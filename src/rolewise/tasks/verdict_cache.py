@@ -82,12 +82,13 @@ class VerdictCache:
             file.executemany("INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?)", rows)
 
     def _guarded(self, action):
-        """Run `action`; when the file is unusable say so, and replace it if it is corrupt."""
+        """Run `action`; go on without a file that is unusable, replace one that is corrupt."""
         try:
             return action()
-        except sqlite3.OperationalError as error:  # locked, read-only or full: go on without
-            log.warning("%s: verdict cache not used this time: %s", self.path, error)
+        except (sqlite3.OperationalError, OSError) as error:  # locked for long, read-only, full
+            log.warning("%s: verdict cache is no longer used by this run: %s", self.path, error)
             self.close()
+            self.path = None
         except sqlite3.DatabaseError as error:
             log.warning("%s: verdict cache is corrupt and starts anew: %s", self.path, error)
             self.close()
