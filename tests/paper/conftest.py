@@ -25,10 +25,9 @@ def build(folder, scales, settings):
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory):
-    """Every workflow, policy and task at one scale."""
-    return build(
-        tmp_path_factory.mktemp("study"), ("0.3M",), {"evaluation.transfer_scales": ["0.3M"]}
-    )
+    """Every workflow and policy at one scale, on Math."""
+    settings = {"evaluation.transfer_scales": ["0.3M"], "grid.tasks": ["Math"]}
+    return build(tmp_path_factory.mktemp("study"), ("0.3M",), settings)
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +40,7 @@ def seeded(tmp_path_factory):
     settings = {
         "grid.workflows": ["Voting"],
         "grid.tasks": ["Math"],
+        "grid.single_agent": False,
         "grid.variants": variants,
         "seeds": [0, 1, 2],
         "evaluation.transfer_scales": [],
