@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import accumulate
 
 import sympy as sp
 
@@ -46,6 +47,7 @@ from rolewise.tasks.math_text import LONGEST, squeeze, tidy
 from rolewise.tasks.math_units import DEGREE, RADIAN, Unit, split_unit
 from rolewise.tasks.math_values import is_undefined, parse_value, same_value
 
+DEEPEST = 64
 _SYNONYMS = (
     {"undefined", "doesnotexist", "dne", "notdefined", "isundefined"},
     {"nosolution", "nosolutions", "norealsolution", "norealsolutions", "emptyset", "none"},
@@ -57,10 +59,19 @@ _EMPTY = re.compile(r"\\emptyset|\\\{\s*\\\}|\(\s*\)")
 
 
 def equivalent(answer: str, truth: str) -> bool:
-    """Whether `answer` is right if `truth` is; both as they stand in a box."""
+    """Whether `answer` is right if `truth` is; both as they stand in a box. May raise TooLarge."""
     if len(answer) > LONGEST or len(truth) > LONGEST:
         return answer.split() == truth.split()
-    return _same(tidy(answer), tidy(truth))
+    answer, truth = tidy(answer), tidy(truth)
+    if max(_depth(answer), _depth(truth)) > DEEPEST:
+        return squeeze(answer) == squeeze(truth)
+    return _same(answer, truth)
+
+
+def _depth(text: str) -> int:
+    """How deeply brackets are nested."""
+    steps = (("([{".find(c) >= 0) - (")]}".find(c) >= 0) for c in text)
+    return max(accumulate(steps, initial=0))
 
 
 def _same(answer: str, truth: str) -> bool:

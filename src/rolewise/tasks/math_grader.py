@@ -14,7 +14,7 @@ from rolewise.tasks.math_pool import MathPool
 from rolewise.tasks.math_text import compare_plain
 from rolewise.tasks.problem import Problem
 
-CPU_LIMIT_S = 3.0
+CPU_LIMIT_S = 2.5
 REMEMBERED = 100_000
 
 

@@ -29,12 +29,15 @@ def main(cpu_s: float) -> None:
     threading.Thread(target=_read_jobs, args=(jobs, os.getppid()), daemon=True).start()
     # Imported here: the parent imports this module's folder, never sympy.
     from rolewise.tasks.math_equivalence import equivalent
+    from rolewise.tasks.math_values import TooLarge
 
     while True:
         answer, truth = json.loads(jobs.get())
         signal.setitimer(signal.ITIMER_PROF, cpu_s)
         try:
             status = "correct" if equivalent(answer, truth) else "wrong"
+        except TooLarge:
+            status = "grader_timeout"
         except Exception:  # whatever sympy raises on odd input is a verdict here, not an error
             status = "grader_crash"
         finally:

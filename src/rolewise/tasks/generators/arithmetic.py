@@ -1,7 +1,7 @@
 """Procedural arithmetic: one operation on two small numbers, in several wordings.
 
-`meta` of a problem holds what warm-started models learn from: `solution`, and `mistakes` from the
-most to the least frequent.
+`meta` of a problem holds what warm-started models learn from: `solution`, and `mistakes`, from the
+lazy one (the number named first) to the slips of a calculation.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Options(Section):
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation: its value, its near misses and the wordings of a question about it."""
+    """An operation: its value, usual slips and the wordings of a question about it."""
 
     value: Callable[[int, int], int]
-    mistakes: Callable[[int, int], tuple[int, ...]]
+    slips: Callable[[int, int], tuple[int, ...]]
     wordings: tuple[str, ...]
 
 
@@ -41,7 +41,7 @@ OPENINGS = ("", "Find ", "Compute ")
 OPERATIONS = {
     "add": Operation(
         lambda a, b: a + b,
-        lambda a, b: (a + b + 1, a + b - 1, abs(a - b)),
+        lambda a, b: (a + b + 1, a + b - 1),
         (
             "{a}+{b}",
             "{a} plus {b}",
@@ -52,12 +52,12 @@ OPERATIONS = {
     ),
     "subtract": Operation(
         lambda a, b: a - b,
-        lambda a, b: (a - b + 1, a - b - 1, a + b),
+        lambda a, b: (a - b + 1, a - b - 1),
         ("{a}-{b}", "{a} minus {b}", "{b} taken from {a}", "{b} less than {a}", "{a} without {b}"),
     ),
     "multiply": Operation(
         lambda a, b: a * b,
-        lambda a, b: (a * b + 1, a * b - 1, a + b),
+        lambda a, b: (a * b + 1, a * b - 1),
         (
             "{a}*{b}",
             "{a} times {b}",
@@ -88,12 +88,14 @@ def _problems(options: Options) -> Iterator[Problem]:
     for name, operation in OPERATIONS.items():
         for a, b in operands[name]:
             answer = operation.value(a, b)
-            mistakes = [m for m in operation.mistakes(a, b) if m != answer and m >= 0]
             for opening, wording in itertools.product(OPENINGS, operation.wordings):
+                prompt = opening + wording.format(a=a, b=b)
+                named_first = b if wording.index("{b}") < wording.index("{a}") else a
+                mistakes = [m for m in (named_first, *operation.slips(a, b)) if m != answer]
                 yield Problem(
                     id="",
                     task="Math",
-                    prompt=opening + wording.format(a=a, b=b),
+                    prompt=prompt,
                     answer=str(answer),
                     meta={
                         "operation": name,

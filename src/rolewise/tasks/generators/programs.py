@@ -1,8 +1,8 @@
 """Procedural programs: apply two operations to the input, half over stdin, half as a function.
 
 The expected outputs come from evaluating an expression tree; the reference text of a program is
-written from the same tree. `meta` holds `solution` and `mistakes`, from the most to the least
-frequent, each failing at least one hidden test.
+written from the same tree. `meta` holds `solution` and `mistakes`, from the lazy one (one step only)
+to the slips of a careful reader, each failing at least one hidden test.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ class Steps:
         return Expression(None, two, Expression(None, one, start, Expression(k)), Expression(m))
 
     def slips(self) -> Iterator[Expression]:
-        """Plausible wrong readings: other order, other constant, other operation."""
+        """Plausible wrong readings: second step forgotten, other order, constant or operation."""
         (one, k), (two, m) = self.first, self.second
+        yield Expression(None, one, Expression(self.variables[0]), Expression(k))
         yield Steps(self.variables, self.second, self.first).expression()
         if isinstance(k, int):
             yield Steps(self.variables, (one, k + 1), self.second).expression()
