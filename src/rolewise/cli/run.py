@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -36,13 +38,14 @@ def data(
     Example: `rolewise data Math`, then `rolewise data Math --check`.
     """
     from rolewise.runs.layout import layout
-    from rolewise.tasks import datasets
+    from rolewise.tasks.datasets.check import check as describe
+    from rolewise.tasks.datasets.prepare import prepare
 
     config = _start(configfile)
     if check:
-        typer.echo(datasets.check(config, task))
+        typer.echo(describe(config, task))
     else:
-        datasets.prepare(config, task, layout(config).data(task))
+        prepare(config, task, layout(config).data(task))
 
 
 def model(scale: Scale, configfile: ConfigFiles = None) -> None:
@@ -50,7 +53,7 @@ def model(scale: Scale, configfile: ConfigFiles = None) -> None:
 
     Example: `rolewise model 0.3M`
     """
-    from rolewise.models import make
+    from rolewise.models.make import make
     from rolewise.runs.layout import layout
 
     config = _start(configfile)
@@ -63,10 +66,15 @@ def train(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> Non
 
     Example: `rolewise train Voting-IP-0.3M-Math --seed 0`
     """
+    config = _start(configfile)
+    known = parse_cell(config, cell)
+    processes = config.resources.processes
+    if processes > 1 and "WORLD_SIZE" not in os.environ:
+        launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        os.execv(sys.executable, [sys.executable, *launch, *sys.argv])
     from rolewise.training.loop import train as run
 
-    config = _start(configfile)
-    run(config, parse_cell(config, cell), seed)
+    run(config, known, seed)
 
 
 def evaluate(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None:
