@@ -51,7 +51,7 @@ def layout(config) -> Layout:
 @pytest.fixture(scope="session")
 def report(config, layout) -> Path:
     """The folder of a report over the whole synthetic study."""
-    return build_report(config, layout).parent
+    return build_report(config).parent
 
 
 @pytest.fixture(scope="session")

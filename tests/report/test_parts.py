@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 import rolewise.report
-from rolewise.analysis.claims import FINDINGS, judge
+from rolewise.analysis.claims import judge
+from rolewise.analysis.collect import read_cells
 from rolewise.analysis.evidence import Evidence
 from rolewise.report.captured import captured_calls
 from rolewise.report.charts import HEIGHT, WIDTH, Series, line_chart, spark_points
 from rolewise.report.episodes import build_shards, reference
 from rolewise.report.guidance import RULES, guidance
-from rolewise.report.study import read_cells
 from rolewise.report.tables import parse_markdown, read_exhibits
 from rolewise.tasks.problem import Problem, Test
 
@@ -147,8 +147,7 @@ def test_advice_rests_on_decided_claims_only():
 
 
 def test_every_rule_names_a_claim_of_the_ledger(config, layout):
-    assert FINDINGS
-    known = {claim.id for claim in judge(Evidence(config, read_cells(layout)))}
+    known = {claim.id for claim in judge(Evidence(config, read_cells(config)))}
     assert {rule.id for rule in RULES} <= known
 
 

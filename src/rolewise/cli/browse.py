@@ -36,12 +36,11 @@ def register(app: typer.Typer) -> None:
 def report(configfile: ConfigFiles = None, results: Results = None) -> None:
     """Write the static report with the trajectory browser, `report/index.html`; works offline.
 
-    Example: `rolewise report --results results/reference`
+    Example: `rolewise report --configfile workflow/presets/smoke.yaml`
     """
     from rolewise.report.build import build_report
 
-    config = read_config(configfile)
-    typer.echo(build_report(config, _layout(config, results)))
+    typer.echo(build_report(_at(read_config(configfile), results)))
 
 
 def show(
@@ -55,8 +54,7 @@ def show(
     from rolewise.report.study import if_there
     from rolewise.report.terminal import cell_summary
 
-    config = read_config(configfile)
-    folder = _folder(config, _layout(config, results), cell, seed)
+    folder = _folder(_at(read_config(configfile), results), cell, seed)
     summary = read_json(_made(folder / "summary.json"))
     evaluations = if_there(read_table, folder / "evaluations.parquet")
     metrics = if_there(read_table, folder / "metrics.parquet")
@@ -85,16 +83,15 @@ def trajectories(
     from rolewise.analysis.sources import read_table
     from rolewise.report.terminal import episode_view, problem_table
 
-    config = read_config(configfile)
-    layout = _layout(config, results)
-    folder = _folder(config, layout, cell, seed)
+    config = _at(read_config(configfile), results)
+    folder = _folder(config, cell, seed)
     calls = read_table(_made(folder / "trajectories.parquet"))
     if problem is None:
         _console().print(problem_table(calls, wrong))
         return
     chosen = _problem(calls, problem)
     episode = _episode(calls, chosen, checkpoint, sample)
-    statement = _statement(config, layout, cell, chosen)
+    statement = _statement(config, cell, chosen)
     if wrong:
         episode = episode[episode["role_correct"].eq(False)]
         if episode.empty:
@@ -118,6 +115,7 @@ def compare(
     """
     from rolewise.analysis.outcomes import SPLITS
     from rolewise.grid import base_cells, parse_cell, trained_cells
+    from rolewise.runs.layout import layout
 
     if split not in SPLITS:
         raise RolewiseError(f"--split {split}: choose one of {', '.join(SPLITS)}")
@@ -127,7 +125,7 @@ def compare(
             "name two cells (`rolewise compare A B`) or two folders (--results X --results Y)"
         )
     config = read_config(configfile)
-    sides = [_layout(config, folder) for folder in (folders or [None])]
+    sides = [layout(_at(config, folder)) for folder in (folders or [None])]
     sides = (sides * 2)[:2]
     if a is None:
         pairs = [(cell, cell) for cell in trained_cells(config) + base_cells(config)]
@@ -158,7 +156,7 @@ def _compare(
         common = [s for s in seeds_of(config, first) if s in seeds_of(config, second)]
         for own in common if seed is None else [seed]:
             folders = [
-                layout.cell(cell, own) for layout, cell in zip(sides, (first, second), strict=True)
+                side.cell(cell, own) for side, cell in zip(sides, (first, second), strict=True)
             ]
             if not required and not all((f / "evaluations.parquet").is_file() for f in folders):
                 continue
@@ -194,19 +192,19 @@ def _console() -> Console:
     return Console(markup=False, highlight=False, emoji=False)
 
 
-def _layout(config: Config, folder: Path | None) -> Layout:
-    from rolewise.runs.layout import Layout
-
+def _at(config: Config, folder: Path | None) -> Config:
+    """`config` with the results in `folder`, if one is named; the folder has to be there."""
     root = folder or Path(config.results_dir)
     if not root.is_dir():
-        raise DataError(f"{root}: no such results folder; `make reproduce` makes it")
-    return Layout(root)
+        raise DataError(f"{root}: no such results folder; `make reproduce` makes one")
+    return config.model_copy(update={"results_dir": str(root)})
 
 
-def _folder(config: Config, layout: Layout, name: str, seed: int) -> Path:
+def _folder(config: Config, name: str, seed: int) -> Path:
     from rolewise.grid import parse_cell
+    from rolewise.runs.layout import layout
 
-    return layout.cell(parse_cell(config, name), seed)
+    return layout(config).cell(parse_cell(config, name), seed)
 
 
 def _made(path: Path) -> Path:
@@ -240,11 +238,12 @@ def _episode(calls: pd.DataFrame, problem: str, checkpoint: str, sample: int) ->
     return found.sort_values("call")
 
 
-def _statement(config: Config, layout: Layout, cell: str, problem: str) -> str | None:
+def _statement(config: Config, cell: str, problem: str) -> str | None:
     from rolewise.grid import parse_cell
+    from rolewise.runs.layout import layout
     from rolewise.tasks.problem import read_problems
 
-    path = layout.data(parse_cell(config, cell).task) / "validation.jsonl"
+    path = layout(config).data(parse_cell(config, cell).task) / "validation.jsonl"
     if not path.is_file():
         return None
     return next((p.prompt for p in read_problems(path) if p.id == problem), None)

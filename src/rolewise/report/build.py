@@ -17,7 +17,6 @@ from rolewise.report.guidance import guidance
 from rolewise.report.study import Run, Study, if_there, read_study
 from rolewise.report.tables import read_exhibits
 from rolewise.report.text import script_json
-from rolewise.runs.layout import Layout
 from rolewise.workflows.base import topology
 
 MINIATURE = (
@@ -28,14 +27,14 @@ STATIC = Path(__file__).parent / "static"
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def build_report(config: Config, layout: Layout) -> Path:
-    """Write `report/` below `layout.root` and return its index page.
+def build_report(config: Config) -> Path:
+    """Write `report/` below `config.results_dir` and return its index page.
 
     The folder is built aside and moved into place, so readers see the old report or the new one.
     Without `tables/cells.csv` a DataError says how to make it; anything else may be missing.
     """
-    study = read_study(config, layout)
-    target = layout.root / "report"
+    study = read_study(config)
+    target = study.layout.root / "report"
     aside = target.with_name(".report.new")
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(STATIC, aside / "static")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from rolewise.analysis.collect import read_cells
 from rolewise.analysis.measures import MISSING
 from rolewise.analysis.sources import read_json, read_table
 from rolewise.config import Config
-from rolewise.errors import DataError
 from rolewise.grid import (
     ISOLATED,
     SHARED,
@@ -26,7 +26,7 @@ from rolewise.grid import (
     seeds_of,
     trained_cells,
 )
-from rolewise.runs.layout import Layout
+from rolewise.runs.layout import Layout, layout
 from rolewise.tasks.problem import Problem, read_problems
 
 KEY = ["workflow", "policy", "scale", "task", "variant", "seed"]
@@ -136,31 +136,20 @@ class Study:
         return {p.id: p for p in read_problems(path)} if path.is_file() else {}
 
 
-def read_study(config: Config, layout: Layout) -> Study:
-    """The study below `layout.root`; without `tables/cells.csv` there is nothing to report."""
-    cells = read_cells(layout)
+def read_study(config: Config) -> Study:
+    """The study below `config.results_dir`; without `tables/cells.csv` there is nothing to report."""
+    places = layout(config)
+    cells = read_cells(config)
+    cells = cells[cells["metric"] != MISSING]
     grouped = dict(iter(cells.groupby(KEY)))
     none = cells.iloc[:0]
     runs = {}
     for cell in trained_cells(config) + base_cells(config):
         for seed in seeds_of(config, cell):
             key = (cell.workflow, cell.policy, cell.scale, cell.task, cell.variant, seed)
-            run = Run(cell, seed, layout.cell(cell, seed), grouped.get(key, none))
+            run = Run(cell, seed, places.cell(cell, seed), grouped.get(key, none))
             runs[run.key] = run
-    return Study(config, layout, runs)
-
-
-def read_cells(layout: Layout) -> pd.DataFrame:
-    """The tidy table of all cells, `records.CELLS`, without the marks of missing cells."""
-    path = layout.tables / "cells.csv"
-    if not path.is_file():
-        raise DataError(f"{path}: not there; `snakemake --cores 2 tables` makes it")
-    text = dict.fromkeys(
-        ("workflow", "policy", "scale", "task", "variant", "checkpoint", "role"), str
-    )
-    cells = pd.read_csv(path, dtype=text, low_memory=False)
-    cells = cells.fillna({"variant": "", "checkpoint": ""})
-    return cells[cells["metric"] != MISSING]
+    return Study(config, places, runs)
 
 
 def if_there(reader: Callable[[Path], Any], path: Path) -> Any | None:

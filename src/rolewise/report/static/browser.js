@@ -28,9 +28,9 @@
         const label = rolewise.checkpointLabel(index.checkpoints[data.checkpoint[episode]]);
         return element("span", { class: "chip " + (right ? "right" : "wrong") }, label + (right ? " ✓" : " ✗"));
       });
-    const title = state.scope === ALL ? entry.key + " · " + id : id;
+    const detail = state.scope === ALL ? entry.key : excerpt;
     node.append(
-      element("div", { class: "row-title" }, element("b", {}, title), " ", excerpt),
+      element("div", { class: "row-title" }, element("b", {}, id), " ", detail),
       element("div", { class: "chips" }, ...marks),
     );
   }
@@ -113,7 +113,7 @@
     const detail = byId("detail");
     if (!shown || !entry || !entry.shard) {
       detail.replaceChildren(
-        element("p", { class: "note" }, "Choose a problem, or press j. Press ? for all keys."),
+        element("p", { class: "quiet" }, "Choose a problem, or press j. Press ? for all keys."),
       );
       return;
     }
