@@ -12,7 +12,7 @@ from rolewise.errors import DataError
 from rolewise.tasks.problem import Problem
 
 _MARKS = re.compile(r"""(?<!\d)[.,;:!?'"`$]|[.,;:!?'"`$](?!\d)""")
-_BLANKS = re.compile(r"(?<!\w)\s+|\s+(?!\w)")
+_NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w)")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ def normalise(text: str) -> str:
     Signs of formulas and marks between digits stay, and so does one blank between words: `1.5`, `15`
     and `1 5` are different.
     """
-    return " ".join(_BLANKS.sub("", _MARKS.sub("", text.casefold())).split())
+    words = " ".join(_MARKS.sub("", text.casefold()).split())
+    return _NEEDLESS_BLANK.sub("", words)
 
 
 def distinct(problems: Sequence[Problem]) -> tuple[list[Problem], list[Dropped]]:

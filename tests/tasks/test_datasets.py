@@ -1,0 +1,325 @@
+import hashlib
+import json
+
+import pytest
+
+from rolewise.errors import ConfigError, DataError
+from rolewise.runs.layout import layout
+from rolewise.tasks.datasets import deepcoder, hub
+from rolewise.tasks.datasets.check import check, histogram, limit_breaches, several_answers
+from rolewise.tasks.datasets.hygiene import (
+    assert_sound,
+    distinct,
+    normalise,
+    without_overlap,
+)
+from rolewise.tasks.datasets.prepare import prepare
+from rolewise.tasks.problem import Problem, Test, read_problems
+from tests.configs import config
+
+
+def math(number, prompt, answer="1"):
+    return Problem(f"m{number}", "Math", prompt, answer=answer)
+
+
+@pytest.fixture(autouse=True)
+def own_hub_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "hub-cache")
+
+
+def write_jsonl(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def dapo_rows(count):
+    return [
+        {
+            "prompt": f"What is {k} plus {k}?",
+            "solution": str(2 * k),
+            "reward_model": {"ground_truth": str(2 * k), "style": "rule"},
+        }
+        for k in range(count)
+    ]
+
+
+def dapo(path, tmp_path, **settings):
+    spec = {"kind": "dapo_math", "repo": str(path), "subset": "en", "validation": 0.1} | settings
+    return config(tmp_path, settings={"tasks.Math": spec})
+
+
+def case(given, output):
+    return {"input": given, "output": output, "type": "stdin_stdout", "fn_name": None}
+
+
+def deepcoder_row(k, **changes):
+    return {
+        "problem": f"Print {k} times the input.",
+        "tests": json.dumps([case(f"{x}\n", f"{k * x}\n") for x in (1, 2, 3)]),
+        "solutions": [f"```python\nprint({k} * int(input()))\n```"],
+    } | changes
+
+
+def code(path, tmp_path, **settings):
+    spec = {"kind": "deepcoder", "repo": str(path), "subset": "primeintellect", "validation": 2}
+    return config(tmp_path, settings={"tasks.Code": spec | settings})
+
+
+def test_questions_that_differ_in_case_blanks_and_marks_are_the_same():
+    assert normalise("Find  x if 2x=6.") == normalise("find x if 2x = 6")
+
+
+@pytest.mark.parametrize("other", ["1.5 apples", "1 5 apples", "-15 apples", "1+5 apples"])
+def test_questions_with_other_numbers_or_signs_are_different(other):
+    assert normalise("15 apples") != normalise(other)
+
+
+def test_overlap_of_train_and_validation_is_found_after_normalisation():
+    train = [math(1, "Find  x if 2x=6."), math(2, "Find y if 2y=6.")]
+    kept, dropped = without_overlap(train, [math(3, "find x if 2x = 6")])
+    assert [p.id for p in kept] == ["m2"]
+    assert [d.id for d in dropped] == ["m1"]
+
+
+def test_questions_with_two_truths_are_dropped_and_listed():
+    kept, dropped = distinct([math(1, "Q", "5"), math(2, "Q", "7"), math(3, "R")])
+    assert [p.id for p in kept] == ["m3"]
+    assert [d.id for d in dropped] == ["m1", "m2"]
+
+
+def test_repeated_questions_keep_their_first_row():
+    kept, dropped = distinct([math(1, "Q"), math(2, "q.")])
+    assert [p.id for p in kept] == ["m1"]
+    assert [(d.id, d.reason) for d in dropped] == [("m2", "repeats m1")]
+
+
+def test_programs_contradict_only_where_one_input_has_two_outputs():
+    def program(name, output):
+        return Problem(name, "Code", "Q", tests=(Test("1", output),))
+
+    assert distinct([program("a", "1"), program("b", "2")])[0] == []
+    assert len(distinct([program("a", "1"), program("b", "1")])[0]) == 1
+
+
+def test_prepared_problems_that_repeat_stop_the_run():
+    with pytest.raises(DataError, match="occurs twice"):
+        assert_sound([math(1, "Q")], [math(2, "q")], "tasks.Math")
+
+
+@pytest.mark.parametrize("task", ("Math", "Code"))
+def test_procedural_data_are_written_with_a_manifest_and_byte_identical_again(tmp_path, task):
+    own = config(tmp_path)
+    manifest = prepare(own, task, tmp_path / "a")
+    prepare(own, task, tmp_path / "b")
+    prepare(own, task, tmp_path / "b")
+    for name in ("train.jsonl", "validation.jsonl", "manifest.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert manifest["counts"] == {"train": 64, "validation": 80}
+    assert manifest == json.loads((tmp_path / "a" / "manifest.json").read_text())
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256((tmp_path / "a" / name).read_bytes()).hexdigest() == digest
+    assert len(read_problems(tmp_path / "a" / "validation.jsonl")) == 80
+
+
+def test_a_generator_of_another_task_is_refused(tmp_path):
+    own = config(tmp_path, settings={"tasks.Math.generator": "programs"})
+    with pytest.raises(ConfigError, match="makes Code problems"):
+        prepare(own, "Math", tmp_path)
+
+
+def test_a_task_that_is_not_configured_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="'Chess'"):
+        prepare(config(tmp_path), "Chess", tmp_path)
+
+
+def test_dapo_math_splits_as_the_library_does_and_asserts_counts(tmp_path):
+    from datasets import Dataset
+
+    path = write_jsonl(tmp_path / "dapo.jsonl", dapo_rows(60))
+    own = dapo(path, tmp_path, expect={"train": 54, "validation": 6})
+    manifest = prepare(own, "Math", tmp_path / "out")
+    assert manifest["counts"] == manifest["split"] == {"train": 54, "validation": 6}
+    assert manifest["revision"].startswith("sha256:") and manifest["rows"] == 60
+    wanted = Dataset.from_list(dapo_rows(60)).train_test_split(test_size=0.1, seed=42)
+    for name, part in (("train", "train"), ("validation", "test")):
+        found = read_problems(tmp_path / "out" / f"{name}.jsonl")
+        assert {p.prompt for p in found} == set(wanted[part]["prompt"])
+
+
+def test_dapo_math_with_other_counts_than_expected_stops(tmp_path):
+    path = write_jsonl(tmp_path / "dapo.jsonl", dapo_rows(60))
+    with pytest.raises(DataError, match="train: 54 instead of 12704"):
+        prepare(dapo(path, tmp_path, expect={"train": 12704}), "Math", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_faulty_rows_of_dapo_math_are_dropped_and_listed(tmp_path):
+    rows = dapo_rows(40)
+    rows[3]["prompt"] = rows[4]["prompt"].upper()
+    rows[5]["reward_model"]["ground_truth"] = "other"
+    rows[6]["solution"] = ""
+    rows[8]["prompt"] = rows[7]["prompt"]
+    rows[8]["solution"] = rows[8]["reward_model"]["ground_truth"] = rows[7]["solution"]
+    path = write_jsonl(tmp_path / "dapo.jsonl", rows)
+    manifest = prepare(dapo(path, tmp_path), "Math", tmp_path / "out")
+    reasons = {d["id"]: d["reason"] for d in manifest["dropped"]}
+    contradicting = "the same question has another truth"
+    assert reasons["dapo-00003"] == reasons["dapo-00004"] == contradicting
+    assert "differ" in reasons["row 5"] and reasons["row 6"] == "no answer"
+    assert ("dapo-00007" in reasons) != ("dapo-00008" in reasons)
+    assert sum(manifest["counts"].values()) == 40 - len(reasons) == 35
+
+
+def test_of_a_question_in_both_parts_the_training_row_goes(tmp_path):
+    rows = [*dapo_rows(40), *dapo_rows(40)]
+    path = write_jsonl(tmp_path / "dapo.jsonl", rows)
+    manifest = prepare(dapo(path, tmp_path, validation=20), "Math", tmp_path / "out")
+    train, validation = (
+        {normalise(p.prompt) for p in read_problems(tmp_path / "out" / f"{name}.jsonl")}
+        for name in ("train", "validation")
+    )
+    assert not train & validation and len(train | validation) == 40
+    assert len(manifest["dropped"]) == 40
+
+
+def test_deepcoder_is_shuffled_with_the_seed_and_its_first_problems_are_held_out(tmp_path):
+    from datasets import Dataset
+
+    rows = [deepcoder_row(k) for k in range(2, 12)]
+    rows[4]["tests"] = "[]"
+    path = write_jsonl(tmp_path / "code.jsonl", rows)
+    manifest = prepare(code(path, tmp_path), "Code", tmp_path / "out")
+    assert manifest["counts"] == {"train": 7, "validation": 2}
+    assert manifest["dropped"] == [{"id": "row 4", "reason": "no tests"}]
+    usable = [row for k, row in enumerate(rows) if k != 4]
+    order = Dataset.from_list(usable).shuffle(seed=42)["problem"]
+    found = [
+        p.prompt
+        for name in ("validation", "train")
+        for p in read_problems(tmp_path / "out" / f"{name}.jsonl")
+    ]
+    assert found == list(order)
+
+
+def test_deepcoder_from_a_folder_with_the_subset_inside(tmp_path):
+    write_jsonl(
+        tmp_path / "data" / "primeintellect" / "train.jsonl", [deepcoder_row(k) for k in (2, 3, 4)]
+    )
+    write_jsonl(tmp_path / "data" / "lcbv5" / "train.jsonl", [deepcoder_row(9)])
+    manifest = prepare(code(tmp_path / "data", tmp_path), "Code", tmp_path / "out")
+    assert manifest["counts"] == {"train": 1, "validation": 2}
+
+
+def test_function_tests_become_arguments_and_result():
+    calls = [
+        {"input": [k, 1], "output": [k + 1], "type": "function_call", "fn_name": "add"}
+        for k in (1, 2)
+    ]
+    problem = deepcoder.to_problem(deepcoder_row(1, tests=json.dumps(calls)), 0)
+    assert problem.fn_name == "add"
+    assert problem.tests == (Test([1, 1], 2), Test([2, 1], 3))
+
+
+def test_results_that_are_not_all_lists_of_one_stay_lists():
+    calls = [
+        {"input": [k], "output": list(range(k)), "type": "function_call", "fn_name": "count"}
+        for k in (1, 2)
+    ]
+    problem = deepcoder.to_problem(deepcoder_row(1, tests=json.dumps(calls)), 0)
+    assert [test.output for test in problem.tests] == [[0], [0, 1]]
+
+
+def test_text_arguments_hold_one_json_value_a_line():
+    calls = [
+        {"input": '[1, 2]\n"a"', "output": "true", "type": "functional", "fn_name": "f"},
+        {"input": '[3]\n"b"', "output": "false", "type": "functional", "fn_name": "f"},
+    ]
+    problem = deepcoder.to_problem(deepcoder_row(1, tests=json.dumps(calls)), 0)
+    assert problem.tests == (Test([[1, 2], "a"], True), Test([[3], "b"], False))
+
+
+@pytest.mark.parametrize("tests", ["not json", "3", '[{"input": "1"}]', "[4]"])
+def test_unreadable_tests_drop_the_row_with_a_reason(tests):
+    assert "tests cannot be read" in deepcoder.to_problem(deepcoder_row(1, tests=tests), 0)
+
+
+@pytest.mark.parametrize(("keep", "left"), [("tests", 2), ("problems", None)])
+def test_tests_that_the_reference_fails_are_dropped(tmp_path, keep, left):
+    wrong = [case("1\n", "5\n"), case("2\n", "10\n"), case("3\n", "99\n")]
+    rows = [deepcoder_row(k) for k in (2, 3, 4)]
+    rows.append(deepcoder_row(5, tests=json.dumps(wrong)))
+    path = write_jsonl(tmp_path / "code.jsonl", rows)
+    own = code(path, tmp_path, verify_references=keep, validation=1)
+    manifest = prepare(own, "Code", tmp_path / "out")
+    problems = {
+        p.id: p
+        for name in ("validation", "train")
+        for p in read_problems(tmp_path / "out" / f"{name}.jsonl")
+    }
+    assert [d["id"] for d in manifest["dropped"]] == ["deepcoder-00003"]
+    assert "fails 1 of 3" in manifest["dropped"][0]["reason"]
+    assert len(problems) == (4 if left else 3)
+    if left:
+        assert len(problems["deepcoder-00003"].tests) == left
+    assert len(problems["deepcoder-00000"].tests) == 3
+
+
+def test_missing_columns_name_what_was_expected(tmp_path):
+    path = write_jsonl(tmp_path / "dapo.jsonl", [{"question": "Q"}] * 20)
+    with pytest.raises(DataError, match="expected prompt, solution"):
+        prepare(dapo(path, tmp_path), "Math", tmp_path / "out")
+
+
+def test_a_corrupt_local_file_is_named(tmp_path):
+    path = tmp_path / "dapo.jsonl"
+    path.write_text("{broken")
+    with pytest.raises(DataError, match=r"dapo\.jsonl"):
+        prepare(dapo(path, tmp_path), "Math", tmp_path / "out")
+
+
+def test_a_local_file_of_another_format_is_refused(tmp_path):
+    path = tmp_path / "dapo.xml"
+    path.write_text("<x/>")
+    with pytest.raises(DataError, match="unknown data format"):
+        prepare(dapo(path, tmp_path), "Math", tmp_path / "out")
+
+
+def test_offline_without_a_cache_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "none"))
+    with pytest.raises(DataError, match="cannot be reached"):
+        hub.resolve_revision("someone/something", "dataset", None, None)
+
+
+def test_a_recorded_revision_is_used_again_without_asking_the_hub():
+    assert hub.resolve_revision("a/b", "dataset", None, "abc") == "abc"
+    assert hub.resolve_revision("a/b", "dataset", "abc", "abc") == "abc"
+
+
+def test_the_check_shows_counts_lengths_and_what_exceeds_the_caps(tmp_path):
+    own = config(tmp_path)
+    for task in own.tasks:
+        prepare(own, task, layout(own).data(task))
+    text = check(own)
+    assert "train: 64 problems" in text and "validation: 80 problems" in text
+    assert "hidden tests: 432 (median 3 a problem)" in text
+    assert "words" in text and "#" in text
+
+
+def test_histograms_count_every_length():
+    lines = histogram([1, 1, 2, 9])
+    assert sum(int(line.split()[1]) for line in lines) == 4
+
+
+def test_tests_outside_the_stated_limits_are_flagged():
+    tests = tuple(Test(f"{n}\n", "0") for n in (3, 50, 51))
+    problem = Problem("c", "Code", "Read n with 1 <= n <= 50.", tests=tests)
+    assert limit_breaches([problem]) == ["c: 51, stated 1 to 50"]
+
+
+def test_statements_with_several_right_answers_are_flagged():
+    tests = (Test("1", "2"),)
+    flagged = Problem("a", "Code", "If there are several answers, print any.", tests=tests)
+    clear = Problem("b", "Code", "Print how many companies there are.", tests=tests)
+    assert [line.split(":")[0] for line in several_answers([flagged, clear])] == ["a"]
