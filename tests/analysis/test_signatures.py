@@ -60,16 +60,18 @@ def test_a_python_block_is_a_fence_with_enough_lines(text, found):
 
 
 def test_terse_is_a_short_parsed_pick_or_an_unfenced_short_verdict():
-    rows = checkpoint(
+    now = checkpoint(
         call(role="aggregator", text=r"\boxed{2}", parsed="2"),
         call(role="aggregator", text=r"I choose this one because \boxed{2}", parsed="2"),
         call(role="aggregator", text="two", parsed="1", fallback=True),
         call(role="evaluator", text=r"\boxed{Correct}", parsed="Correct"),
         call(role="evaluator", text="```x``` ok", parsed="Correct"),
         call(role="generator", text=r"\boxed{2}"),
-    ).calls
-    assert rows["terse"].tolist() == [1, 0, 0, 1, 0, 0]
-    assert rows["boxed"].tolist() == [1, 1, 0, 1, 0, 1]
+    )
+    assert now.roles["aggregator"]["terse"].tolist() == [1, 0, 0]
+    assert now.roles["evaluator"]["terse"].tolist() == [1, 0]
+    assert now.roles["generator"]["terse"].tolist() == [0]
+    assert now.roles["aggregator"]["boxed"].tolist() == [1, 1, 0]
 
 
 def test_a_shape_holds_length_quantiles_and_rates_of_the_sample_first():
@@ -168,7 +170,7 @@ def test_agreement_is_compared_with_the_base_model_on_the_same_problems():
 
 def test_only_the_last_turn_of_parallel_calls_counts():
     calls = [call(slot=k, turn=t, role_correct=t == 0) for t in (0, 1) for k in (0, 1)]
-    table = slot_table(checkpoint(*calls).calls)
+    table = slot_table(checkpoint(*calls).roles["generator"])
     assert table["oracle"].tolist() == [0]
 
 

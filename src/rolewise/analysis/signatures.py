@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -37,29 +37,26 @@ class Signature:
     interval: Interval
 
 
-@dataclass
+@dataclass(frozen=True)
 class Checkpoint:
-    """Calls of one checkpoint with their features, and the shapes of its roles."""
+    """Calls of one checkpoint by role, with their features and the shapes of the roles."""
 
-    calls: pd.DataFrame
+    roles: dict[str, pd.DataFrame]
+    shapes: dict[str, np.ndarray]
     problems: list[str]
     resamples: int
-    shapes: dict[str, np.ndarray] = field(default_factory=dict)
 
     @staticmethod
     def of(calls: pd.DataFrame, limits: Signatures) -> Checkpoint:
         """Features and role shapes of the rows of one step."""
         features = shapes.call_features(calls, limits)
+        features["problem"] = features["problem"].astype(object)
         problems = sorted(features["problem"].unique())
+        roles = {str(role): rows for role, rows in features.groupby("role", sort=True)}
         found = {
-            str(role): shapes.shapes(rows, problems, limits.bootstrap)
-            for role, rows in features.groupby("role", sort=True)
+            role: shapes.shapes(rows, problems, limits.bootstrap) for role, rows in roles.items()
         }
-        return Checkpoint(features, problems, limits.bootstrap, found)
-
-    def role(self, role: str) -> pd.DataFrame:
-        """Calls of one role."""
-        return self.calls[self.calls["role"] == role]
+        return Checkpoint(roles, found, problems, limits.bootstrap)
 
 
 def signatures(
@@ -67,19 +64,19 @@ def signatures(
 ) -> list[Signature]:
     """All signatures of a checkpoint; `base` is the base model's, in the same workflow."""
     found: list[Signature] = []
-    for role in now.shapes:
+    for role in now.roles:
         found += role_signatures(now, role, limits)
         found += _plans(now, role, most_strategies)
         found += _verdicts(now, role)
         found += captures(now, base, role)
-    if topology.parallel in now.shapes:
+    if topology.parallel in now.roles and topology.parallel in base.roles:
         found += slot_signatures(now, base, topology.parallel)
     return found
 
 
 def role_signatures(now: Checkpoint, role: str, limits: Signatures) -> list[Signature]:
     """Correctness, parse fallbacks, hedging, token concentration and response shape of a role."""
-    calls = now.role(role)
+    calls = now.roles[role]
     found = {}
     judged = calls[calls["role_correct"].notna()]
     if len(judged):
@@ -110,11 +107,11 @@ def hedging_pattern(phrases: Iterable[str]) -> re.Pattern[str]:
 def captures(now: Checkpoint, base: Checkpoint, role: str) -> list[Signature]:
     """Capture of `role` by every other role: metrics `capture_by_<other>`."""
     found = []
-    if role not in base.shapes or now.problems != base.problems:
+    if role not in base.roles or now.problems != base.problems:
         return []
-    for other in base.shapes:
+    for other in base.roles:
         if other != role:
-            scale = shapes.scale_of(base.role(role), base.role(other))
+            scale = shapes.scale_of(base.roles[role], base.roles[other])
             score = shapes.capture_score(
                 now.shapes[role], base.shapes[role], base.shapes[other], scale, len(now.problems)
             )
@@ -124,8 +121,8 @@ def captures(now: Checkpoint, base: Checkpoint, role: str) -> list[Signature]:
 
 def slot_signatures(now: Checkpoint, base: Checkpoint, parallel: str) -> list[Signature]:
     """What only parallel slots show: oracle, choice among them, agreement and similarity."""
-    slots, then = slot_table(now.role(parallel)), slot_table(base.role(parallel))
-    outcome = now.role(parallel).drop_duplicates(EPISODE).sort_values(EPISODE)["correct"]
+    slots, then = slot_table(now.roles[parallel]), slot_table(base.roles[parallel])
+    outcome = now.roles[parallel].drop_duplicates(EPISODE).sort_values(EPISODE)["correct"]
     wrong = 1 - outcome.to_numpy(dtype=float)
     oracle = slots["oracle"]
     return [
@@ -198,7 +195,7 @@ def _agreement_gain(now: Checkpoint, slots: pd.DataFrame, base: pd.DataFrame) ->
 
 
 def _verdicts(now: Checkpoint, role: str) -> Iterator[Signature]:
-    calls = now.role(role)
+    calls = now.roles[role]
     calls = calls[(calls["kind"] == "verdict") & ~calls["fallback"].astype(bool)]
     if calls.empty:
         return
@@ -214,7 +211,7 @@ def _verdicts(now: Checkpoint, role: str) -> Iterator[Signature]:
 
 
 def _plans(now: Checkpoint, role: str, most: int) -> list[Signature]:
-    calls = now.role(role)
+    calls = now.roles[role]
     calls = calls[calls["kind"] == "plan"]
     if calls.empty:
         return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special, stats
@@ -37,7 +37,7 @@ class Interval:
 NOTHING = Interval(None, None, None, 0)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=16)
 def resample_counts(n: int, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
     """How often each of `n` problems is drawn in each resample, (resamples, n); equal for equal arguments."""
     rng = np.random.default_rng(seed)
@@ -96,6 +96,8 @@ def mean_interval(values_P: np.ndarray, resamples: int = RESAMPLES) -> Interval:
     values_P = np.asarray(values_P, dtype=float)
     if not len(values_P):
         return NOTHING
+    if (values_P == values_P[0]).all():
+        resamples = 1
     mean, lo, hi = bootstrap_means(values_P[:, None], resamples)
     return _interval(mean[0], lo[0], hi[0], len(values_P))
 
@@ -152,11 +154,11 @@ def ratio_interval(
     A rate that is 0 or 1 in every problem gets the Wilson bound of `bootstrap_means`.
     """
     columns_PK = np.column_stack([numerator_P, denominator_P]).astype(float)
-    columns_PK = columns_PK[columns_PK[:, 1] != 0]
+    n = int((columns_PK[:, 1] != 0).sum())
     never = (columns_PK[:, 0] == 0).all()
-    if never or (columns_PK[:, 0] == columns_PK[:, 1]).all():
-        return mean_interval(np.full(len(columns_PK), 0.0 if never else 1.0), resamples)
-    return function_interval(columns_PK, ratio, resamples)
+    if n and (never or (columns_PK[:, 0] == columns_PK[:, 1]).all()):
+        return mean_interval(np.full(n, 0.0 if never else 1.0), resamples)
+    return replace(function_interval(columns_PK, ratio, resamples), n=n)
 
 
 def _interval(value: float, lo: float, hi: float, n: int) -> Interval:
