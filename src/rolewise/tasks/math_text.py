@@ -62,9 +62,10 @@ _RULES = [
     (r"\\(?:land|wedge)(?![A-Za-z])", r"\\text{ and }"),
     (r"\\(?:dots|cdots|dotsc)(?![A-Za-z])", r"\\ldots "),
     (r"\\degree(?![A-Za-z])", r"^\\circ "),
-    (r"\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?", r"^\\circ "),
+    (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))", r"^\\circ "),
     (r"(?<!\\)%|\\(?:text|mathrm)\{\s*(?:%|\\%|percent)\s*\}", r"\\%"),
     (r"\*\*", "^"),
+    (r"\^\s*(\w+)\s*\^\s*(\w+)", r"^{\1^{\2}}"),
     (r"(?<!\\)\binfinity\b", r"\\infty "),
     (r"(?<![\\A-Za-z])(sqrt|pi|sin|cos|tan|ln|log)(?![A-Za-z])", r"\\\1 "),
     # TeX takes one token for an argument without braces.

@@ -84,7 +84,7 @@ _ATOM = (
 )
 _UNIT = re.compile(
     rf"(?P<value>.*[^\s/])\s*(?P<unit>\^\\circ(?:\s*(?:\\text\{{\s*)?[CF](?:\s*\}})?)?"
-    rf"|\^\s*\{{?\s*\\text\{{\s*(?:st|nd|rd|th)\s*\}}\s*\}}?"
+    rf"|\^\s*(?:\{{\s*\\text\{{\s*(?:st|nd|rd|th)\s*\}}\s*\}}|\\text\{{\s*(?:st|nd|rd|th)\s*\}})"
     rf"|(?<![\\^_/]){_ATOM}(?:\s*(?:/|\\cdot|per)?\s*{_ATOM}){{0,3}})$"
 )
 _FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
