@@ -41,7 +41,9 @@ def test_a_missing_cells_table_says_how_to_make_it(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", ["collect", "table", "figure", "claims"])
 def test_help_shows_an_example(command):
-    assert f"rolewise {command}" in runner.invoke(app, [command, "--help"]).output.split("Example")[1]
+    assert (
+        f"rolewise {command}" in runner.invoke(app, [command, "--help"]).output.split("Example")[1]
+    )
 
 
 def test_drawing_imports_no_training_library(project):

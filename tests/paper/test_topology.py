@@ -1,6 +1,10 @@
+import pandas as pd
 import pytest
 
 from rolewise.errors import RolewiseError
+from rolewise.paper import figure_1
+from rolewise.paper.study import Study
+from rolewise.paper.style import styled
 from rolewise.paper.topology import record
 from rolewise.workflows.base import Call, Outcome, Topology, topology, user
 from tests.configs import config
@@ -75,3 +79,20 @@ def test_a_workflow_of_ones_own_is_recorded_like_the_built_in_ones():
     second = [item for item in recording.calls if item.call.turn == 1]
     assert [item.reads for item in second] == [(("debater", 1, 0),), (("debater", 0, 0),)]
     assert recording.graded == ("judge", 0, 0)
+
+
+def test_the_topology_figure_draws_a_workflow_of_ones_own():
+    settings = {
+        "extensions.workflows": {"Debate": "tests.paper.test_topology:DEBATE"},
+        "grid.workflows": ["Debate", "Voting"],
+    }
+    study = Study(config(settings=settings), pd.DataFrame())
+    data = figure_1.data(study)
+    with styled():
+        figure = figure_1.draw(data, study)
+    labels = {text.get_text() for axes in figure.axes for text in axes.texts}
+    assert {"debater", "judge", "LoRA\ndebater", "LoRA\njudge", "LoRA\nshared"} <= labels
+    debate = data[(data.workflow == "Debate") & (data.kind == "call")]
+    assert set(debate[debate.policy == "IP"].adapter) == {"debater", "judge"}
+    assert set(debate[debate.policy == "SP"].adapter) == {"shared"}
+    assert {"Debate, IP", "Debate, SP"} <= {axes.get_title() for axes in figure.axes}

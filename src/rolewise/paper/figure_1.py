@@ -22,7 +22,8 @@ TITLE = "Workflow topologies and policy routing"
 
 HALF_WIDTH, HALF_HEIGHT = 0.46, 0.15
 COLUMN, ROW = 1.26, 0.52
-ABOVE = 0.85
+# Inches of a unit of the drawing, at most; a node's label fills its box at this scale.
+UNIT = 0.52
 
 
 def data(study: Study) -> pd.DataFrame:
@@ -86,14 +87,20 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
     workflows = list(dict.fromkeys(frame.workflow))
     policies = list(dict.fromkeys(many.policy))
     widths = [COLUMN * len(_layer(frame, name)) + 0.7 for name in workflows]
-    figure = style.page(height=0.3 + 1.35 * len(policies))
+    slots = frame[frame.kind == "call"].groupby(["workflow", "policy", "round"]).size()
+    reach = ROW * (max(3, slots.max()) - 1) / 2
+    unit = min(UNIT, style.PAGE / sum(widths))
+    figure = style.page(0.3 + len(policies) * UNIT * (2 * reach + 1.5), unit * sum(widths))
     grid = figure.add_gridspec(len(policies), len(workflows), width_ratios=widths)
     for (workflow, policy), part in frame.groupby(["workflow", "policy"], sort=False):
         row = policies.index(policy) if policy in policies else 0
         title = "SA-RL" if policy == SINGLE_AGENT else f"{workflow}, {policy}"
-        _panel(figure.add_subplot(grid[row, workflows.index(workflow)]), part, title)
+        axes = figure.add_subplot(grid[row, workflows.index(workflow)])
+        axes.set_title(title, pad=2)
+        _panel(axes, part, reach, fontsize=5.3 * unit / UNIT)
     if not single.empty and len(policies) > 1:
         _legend(figure.add_subplot(grid[1, 0]))
+    style.footnote(figure, f"Recorded from the workflows. Preset {study.config.preset}.")
     return figure
 
 
@@ -129,7 +136,7 @@ def _layer(frame: pd.DataFrame, workflow: str) -> dict[int, int]:
     return {r: k for k, r in enumerate(rounds)}
 
 
-def _panel(axes: Axes, part: pd.DataFrame, title: str) -> None:
+def _panel(axes: Axes, part: pd.DataFrame, reach: float, fontsize: float) -> None:
     calls = part[part.kind == "call"]
     layer = _layer(part, part.workflow.iloc[0])
     columns = calls.groupby(calls["round"].map(layer))
@@ -146,50 +153,48 @@ def _panel(axes: Axes, part: pd.DataFrame, title: str) -> None:
         for i, name in enumerate(adapters)
     }
     last = max(x for x, _ in place.values())
-    axes.set_title(title, pad=2)
     axes.axis("off")
-    axes.set(xlim=(-0.95, last + 0.95), ylim=(-1.22, 1.0))
+    axes.set(xlim=(-0.95, last + 0.95), ylim=(-reach - 0.75, reach + 0.5))
     for call in calls.itertuples():
-        _node(
-            axes,
-            place[call.source],
-            call.source.partition(":")[0],
-            call.turns,
-            colour[call.adapter],
-        )
+        role = call.source.partition(":")[0]
+        _node(axes, place[call.source], role, colour[call.adapter], fontsize)
         if place[call.source][0] == 0:
             _arrow(axes, (-0.8, 0), _edge(place[call.source], -1))
     axes.plot(-0.82, 0, "o", color=style.BLACK, markerfacecolor="white", markersize=4)
+    for role in roles:
+        turns = calls[calls.source.str.partition(":")[0] == role].turns.iloc[0]
+        x, y = min(
+            (place[source] for source in place if source.startswith(f"{role}:")), key=lambda p: p[1]
+        )
+        if turns > 1:
+            below = y - HALF_HEIGHT - 0.2
+            axes.text(x, below, f"≤ {turns} turns", ha="center", va="top", fontsize=5, color="0.35")
     texts = part[part.kind == "text"]
     both = set(zip(texts.source, texts.target, strict=True))
     for source, target in sorted(both):
-        _text_edge(axes, place[source], place[target], mutual=(target, source) in both)
+        _text_edge(axes, place[source], place[target], reach, (target, source) in both)
     answer = part[part.kind == "graded"].source.iloc[0]
-    _answer_edge(axes, place[answer], last)
-    _adapters(axes, adapters, colour, last)
+    _answer_edge(axes, place[answer], last, reach)
+    _adapters(axes, adapters, colour, last, reach)
 
 
 def _edge(centre: tuple[float, float], side: int) -> tuple[float, float]:
     return (centre[0] + side * (HALF_WIDTH + 0.02), centre[1])
 
 
-def _node(axes: Axes, centre: tuple[float, float], role: str, turns: int, colour: str) -> None:
-    face, edge = to_rgba(colour, 0.35), colour
+def _node(axes: Axes, centre: tuple, role: str, colour: str, fontsize: float) -> None:
     axes.add_patch(
         FancyBboxPatch(
             (centre[0] - HALF_WIDTH + 0.05, centre[1] - HALF_HEIGHT + 0.05),
             2 * HALF_WIDTH - 0.1,
             2 * HALF_HEIGHT - 0.1,
             boxstyle="round,pad=0.05",
-            facecolor=face,
-            edgecolor=edge,
+            facecolor=to_rgba(colour, 0.35),
+            edgecolor=colour,
             linewidth=0.9,
         )
     )
-    axes.text(*centre, role, ha="center", va="center", fontsize=5.3)
-    if turns > 1:
-        below = (centre[0], centre[1] - HALF_HEIGHT - 0.2)
-        axes.text(*below, f"≤ {turns} turns", ha="center", va="top", fontsize=5, color="0.35")
+    axes.text(*centre, role, ha="center", va="center", fontsize=fontsize)
 
 
 def _arrow(axes: Axes, start: tuple, end: tuple, bend: float = 0.0) -> None:
@@ -208,44 +213,51 @@ def _arrow(axes: Axes, start: tuple, end: tuple, bend: float = 0.0) -> None:
     )
 
 
-def _text_edge(axes: Axes, source: tuple, target: tuple, mutual: bool) -> None:
+def _text_edge(axes: Axes, source: tuple, target: tuple, reach: float, mutual: bool) -> None:
     """Straight between neighbours, a pair of arcs where both read each other, else over the top."""
     forward = target[0] > source[0]
     side = 1 if forward else -1
-    if mutual:
+    if source[0] == target[0]:
+        up = 1 if target[1] > source[1] else -1
+        x = source[0] + 0.1 * up
+        _arrow(axes, (x, source[1] + up * HALF_HEIGHT), (x, target[1] - up * HALF_HEIGHT))
+    elif mutual:
         start = (source[0] + side * 0.4 * HALF_WIDTH, source[1] + side * HALF_HEIGHT)
         end = (target[0] - side * 0.4 * HALF_WIDTH, target[1] + side * HALF_HEIGHT)
         _arrow(axes, start, end, bend=-0.4)
     elif forward and target[0] - source[0] < 1.5 * COLUMN:
         _arrow(axes, _edge(source, 1), _edge(target, -1))
     else:
-        _over_the_top(axes, source, (target[0], target[1] + HALF_HEIGHT))
+        _over_the_top(axes, source, (target[0], target[1] + HALF_HEIGHT), reach)
 
 
-def _over_the_top(axes: Axes, source: tuple, end: tuple) -> None:
+def _over_the_top(axes: Axes, source: tuple, end: tuple, reach: float) -> None:
     """An edge up from `source`, along above all nodes, and down to `end`."""
-    corners = [(source[0], source[1] + HALF_HEIGHT), (source[0], ABOVE), (end[0], ABOVE)]
+    above = reach + 0.33
+    corners = [(source[0], source[1] + HALF_HEIGHT), (source[0], above), (end[0], above)]
     axes.plot(*zip(*corners, strict=True), color=style.BLACK, linewidth=0.7)
     _arrow(axes, corners[-1], end)
 
 
-def _answer_edge(axes: Axes, centre: tuple[float, float], last: float) -> None:
+def _answer_edge(axes: Axes, centre: tuple, last: float, reach: float) -> None:
     end = (last + 0.8, centre[1])
     if centre[0] == last:
         _arrow(axes, _edge(centre, 1), (end[0] - 0.05, end[1]))
     else:
-        _over_the_top(axes, centre, (end[0], end[1] + 0.07))
+        _over_the_top(axes, centre, (end[0], end[1] + 0.07), reach)
     axes.plot(*end, "o", color=style.BLACK, markersize=4)
 
 
-def _adapters(axes: Axes, names: list[str], colour: dict[str, str], last: float) -> None:
+def _adapters(
+    axes: Axes, names: list[str], colour: dict[str, str], last: float, reach: float
+) -> None:
     """The adapters below the graph, each in the colour of the roles that update it."""
     left, width = -0.6, (last + 1.2) / len(names)
     for i, name in enumerate(names):
         centre = left + (i + 0.5) * width
         axes.text(
             centre,
-            -1.05,
+            -reach - 0.55,
             f"LoRA\n{name}",
             ha="center",
             va="center",

@@ -59,17 +59,18 @@ def data(study: Study) -> pd.DataFrame:
 def draw(frame: pd.DataFrame, study: Study) -> Figure:
     """A column per workflow; training success above, validation accuracy below."""
     workflows = study.config.grid.workflows
+    policies = [BASE, *([SINGLE_AGENT] if study.config.grid.single_agent else [])]
+    policies += [p for p in style.POLICY_LABEL if p in study.config.grid.policies]
     figure = style.page(height=3.5)
     axes = figure.subplots(2, len(workflows), sharex="all", sharey="row", squeeze=False)
     for j, workflow in enumerate(workflows):
         part = frame[frame.workflow == workflow]
         axes[0, j].set_title(workflow)
-        _training(axes[0, j], part[part.panel == TRAINING])
-        _validation(axes[1, j], part[part.panel == VALIDATION])
+        _training(axes[0, j], part[part.panel == TRAINING], policies)
+        _validation(axes[1, j], part[part.panel == VALIDATION], policies)
         axes[1, j].set_xlabel("training step")
     axes[0, 0].set_ylabel("training success (%)")
     axes[1, 0].set_ylabel("validation accuracy (%)")
-    policies = [p for p in style.POLICY_LABEL if p in set(frame.policy)]
     figure.legend(handles=style.policy_handles(policies), loc="outside upper right", ncols=4)
     scale, task = study.dynamics
     note = f"{study.scale_label(scale)}, {task}. Shaded: {study.interval}. {study.footer('all')}"
@@ -77,18 +78,15 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
     return figure
 
 
-def _training(axes: Axes, part: pd.DataFrame) -> None:
-    if part.empty:
-        style.say_missing(axes, ticks=True)
+def _training(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:
     for policy, rows in part.groupby("policy", sort=False):
         look = style.policy_style(policy) | {"marker": ""}
         axes.plot(rows.step, rows.value, **look | {"linestyle": "-"}, alpha=0.18, linewidth=0.6)
         axes.plot(rows.step, rows.smooth, **look)
+    _gaps(axes, part, [policy for policy in policies if policy != BASE])
 
 
-def _validation(axes: Axes, part: pd.DataFrame) -> None:
-    if part.empty:
-        style.say_missing(axes, ticks=True)
+def _validation(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:
     for policy, rows in part.groupby("policy", sort=False):
         look = style.policy_style(policy)
         if policy == BASE:
@@ -96,6 +94,14 @@ def _validation(axes: Axes, part: pd.DataFrame) -> None:
             continue
         axes.fill_between(rows.step, rows.lo, rows.hi, color=look["color"], alpha=0.12, linewidth=0)
         axes.plot(rows.step, rows.value, **look)
+    _gaps(axes, part, policies)
+
+
+def _gaps(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:
+    if part.empty:
+        style.say_missing(axes, ticks=True)
+    else:
+        style.say_lacking(axes, [policy for policy in policies if policy not in set(part.policy)])
 
 
 def caption(study: Study, data: pd.DataFrame) -> str:

@@ -46,7 +46,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
             style.say_missing(axes)
         else:
             matched.scatter(axes, part)
-            matched.diagonal(axes, logarithmic=measure != "collapse")
+            matched.diagonal(axes, amplitudes=measure != "collapse")
         axes.set(title=title, xlabel="SP", ylabel="IP")
     matched.legend(figure, frame, stacked=False)
     style.footnote(figure, f"One value per cell and seed, no interval. {study.footer(None)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +17,7 @@ from rolewise.workflows.base import topology
 TITLE = "Training dynamics of cliff cells"
 
 MOST = 4
-ACCURACY = "validation accuracy (%)"
+ACCURACY = "accuracy (%)"
 # Metric -> axis label.
 AMPLITUDES = {"chi2_update": "χ² of the update", "perplexity": "training perplexity"}
 COLUMNS = ["cell", "cliff", "panel", "role", "step", "value", "lo", "hi"]
@@ -66,22 +68,32 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
             figure.subplots(), "no cliff, and none of the paper's cells in this preset"
         )
         return figure
-    axes = figure.subplots(3, len(chosen), sharex="col", sharey="row", squeeze=False)
+    axes = figure.subplots(3, len(chosen), sharex="all", sharey="row", squeeze=False)
     for j, (cell, fell) in enumerate(chosen):
         part = frame[frame.cell == cell.name]
-        drop = study.one(cell, "cliff_drop", "terminal")
-        fall = interval(*(100 * x for x in (drop.value, drop.lo, drop.hi)))
-        axes[0, j].set_title(f"{cell.name}\n{'falls' if fell else 'no cliff:'} {fall}")
+        axes[0, j].set_title(f"{cell.name}\n{_verdict(study, cell, fell)}")
         roles = topology(study.config, cell.workflow).roles
         for i, label in enumerate(AMPLITUDES.values()):
             _amplitude(axes[i, j], part[part.panel == label], roles)
+        if not part.empty:
+            style.role_legend(axes[0, j])
         _accuracy(axes[2, j], part[part.panel == ACCURACY], study, cell)
         axes[2, j].set_xlabel("training step")
-        axes[1, j].legend(loc="best")
     for i, label in enumerate([*AMPLITUDES.values(), ACCURACY]):
         axes[i, 0].set_ylabel(label)
+        if label != ACCURACY and style.spans_log(frame[frame.panel == label].value):
+            axes[i, 0].set_yscale("log")
+            style.plain_log(axes[i, 0].yaxis)
     style.footnote(figure, f"Shaded: {study.interval}. {study.footer('all')}")
     return figure
+
+
+def _verdict(study: Study, cell: Cell, fell: bool) -> str:
+    drop = study.one(cell, "cliff_drop", "terminal")
+    if math.isnan(drop.value):
+        return "no results"
+    fall = interval(*(100 * x for x in (drop.value, drop.lo, drop.hi)))
+    return f"{'falls' if fell else 'no cliff:'} {fall}"
 
 
 def _amplitude(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
@@ -90,9 +102,6 @@ def _amplitude(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
     for i, role in enumerate(roles):
         rows = part[part.role == role]
         axes.plot(rows.step, rows.value, label=role, markevery=0.2, **style.role_style(i))
-    if (part.value > 0).any():
-        axes.set_yscale("log")
-        style.plain_log(axes.yaxis)
 
 
 def _accuracy(axes: Axes, part: pd.DataFrame, study: Study, cell: Cell) -> None:
@@ -121,6 +130,6 @@ def caption(study: Study, data: pd.DataFrame) -> str:
         f"{what} A cliff: accuracy at the best checkpoint minus that at the last, on the report half, is at "
         f"least {100 * drop:g} points and its paired 95 % interval excludes 0; the number in the "
         "title. Above: χ² after against before the update and training perplexity of every role "
-        "(logarithmic); below: accuracy on all validation problems, dotted: best and last "
-        f"checkpoint. Shaded: {study.interval}. {study.footer('all')}"
+        "(logarithmic where they span much); below: accuracy on all validation problems, dotted: best and last "
+        f"checkpoint of each seed. Shaded: {study.interval}. {study.footer('all')}"
     )

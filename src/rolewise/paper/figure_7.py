@@ -64,7 +64,10 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         axes[0, j].set_title(workflow)
         _shares(axes[0, j], part[part.panel == SHARE], shape.roles)
         if shape.parallel:
-            _slots(axes[1, j], part[part.panel == COHERENCE], shape.parallel)
+            _slots(axes[1, j], part[part.panel == COHERENCE], study.config.grid.policies)
+            axes[1, j].set_title(
+                f"slots of {shape.parallel}", fontsize=6.5, fontweight="normal", pad=2
+            )
         else:
             style.say_missing(axes[1, j], "no parallel slots", ticks=True)
         axes[1, j].set_xlabel("training step")
@@ -93,10 +96,10 @@ def _shares(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
         look = style.role_style(i)
         axes.plot(rows.step, rows.value, color=look["color"], alpha=0.25, linewidth=0.6)
         axes.plot(rows.step, rows.smooth, label=role, markevery=0.2, **look)
-    axes.legend(loc="best", ncols=1)
+    style.role_legend(axes)
 
 
-def _slots(axes: Axes, part: pd.DataFrame, role: str) -> None:
+def _slots(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:
     if part.value.notna().sum() == 0:
         style.say_missing(axes, ticks=True)
         return
@@ -104,7 +107,7 @@ def _slots(axes: Axes, part: pd.DataFrame, role: str) -> None:
         look = style.policy_style(policy)
         axes.plot(rows.step, rows.value, **look)
         axes.plot(rows.step, rows.null_hi, color=look["color"], linestyle=":", linewidth=0.8)
-    axes.set_title(f"slots of {role}", fontsize=6.5, fontweight="normal", pad=2)
+    style.say_lacking(axes, [policy for policy in policies if policy not in set(part.policy)])
 
 
 def caption(study: Study, data: pd.DataFrame) -> str:

@@ -11,12 +11,12 @@ from rolewise.paper.study import Study
 
 TITLE = "Effects of the interventions"
 
-# Measure -> (title, scale).
+# Measure -> (title, scale, unit).
 PANELS = {
-    "peak": ("peak (points)", 100),
-    "terminal": ("terminal (points)", 100),
-    "fall": ("fall after peak (points)", 100),
-    CAPTURE: ("capture", 1),
+    "peak": ("peak accuracy", 100, "points"),
+    "terminal": ("terminal", 100, "points"),
+    "fall": ("fall after peak", 100, "points"),
+    CAPTURE: ("capture", 1, "score"),
 }
 
 
@@ -24,7 +24,7 @@ def data(study: Study) -> pd.DataFrame:
     """Rows of `effects` for the measures drawn, with accuracies in points."""
     frame = effects(study)
     frame = frame[frame.measure.isin(list(PANELS))].reset_index(drop=True)
-    scale = frame.measure.map({measure: scale for measure, (_, scale) in PANELS.items()})
+    scale = frame.measure.map({measure: scale for measure, (_, scale, _) in PANELS.items()})
     for name in ("plain", "changed", "effect", "lo", "hi"):
         frame[name] = frame[name].astype(float) * scale.astype(float)
     return frame
@@ -39,7 +39,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         style.footnote(figure, study.footer(None))
         return figure
     axes = figure.subplots(1, len(PANELS), sharey=True)
-    for panel, (measure, (title, _)) in zip(axes, PANELS.items(), strict=True):
+    for panel, (measure, (title, _, unit)) in zip(axes, PANELS.items(), strict=True):
         part = frame[frame.measure == measure].set_index(["variant", "cell"]).reindex(names)
         panel.axvline(0, color=style.BLACK, linewidth=0.6)
         for policy in dict.fromkeys(frame.policy):
@@ -49,7 +49,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         for place, (_, row) in enumerate(part.iterrows()):
             if pd.isna(row.effect):
                 panel.axhspan(place - 0.3, place + 0.3, **style.GAP)
-        panel.set(title=title, xlabel="effect")
+        panel.set(title=title, xlabel=f"effect ({unit})")
         panel.grid(axis="y", visible=False)
     axes[0].set_yticks(range(len(names)), [f"{variant}: {cell}" for variant, cell in names])
     axes[0].set_ylim(len(names) - 0.5, -0.5)

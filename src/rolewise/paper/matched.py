@@ -43,10 +43,15 @@ def scatter(axes: Axes, frame: pd.DataFrame) -> None:
         )
 
 
-def diagonal(axes: Axes, logarithmic: bool = False) -> None:
-    """Equal limits on both axes and the line on which both policies agree."""
+def diagonal(axes: Axes, amplitudes: bool = False) -> None:
+    """Equal limits on both axes and the line on which both policies agree.
+
+    `amplitudes` that differ by much get logarithmic axes.
+    """
+    seen = [*axes.dataLim.intervalx, *axes.dataLim.intervaly]
+    logarithmic = amplitudes and min(seen) > 0 and style.spans_log(seen)
     forward, backward = (np.log10, lambda x: 10.0**x) if logarithmic else (np.asarray, np.asarray)
-    ends = forward(np.array([axes.dataLim.intervalx, axes.dataLim.intervaly]))
+    ends = forward(np.array(seen))
     low, high = ends.min(), ends.max()
     room = 0.08 * (high - low) or 0.1
     limits = backward(np.array([low - room, high + room]))

@@ -6,7 +6,7 @@ own marker, line or hatch, so that a grey print still reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -108,12 +108,32 @@ def page(height: float, width: float = PAGE) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def spans_log(values: Iterable[float]) -> bool:
+    """Whether positive values differ by so much that a logarithmic axis reads better."""
+    positive = [value for value in values if value > 0]
+    return len(positive) > 0 and max(positive) > 4 * min(positive)
+
+
 def plain_log(axis: Axis) -> None:
     """Plain numbers at 1, 2 and 5 of each decade, or at the decades where they are many."""
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_locator(NullLocator())
+
+
+def role_legend(axes: Axes) -> None:
+    """A legend that stays readable on top of curves."""
+    axes.legend(loc="best", frameon=True, framealpha=0.8, edgecolor="none", borderpad=0.2)
+
+
+def say_lacking(axes: Axes, policies: Sequence[str]) -> None:
+    """Name the policies whose curve a panel lacks."""
+    if policies:
+        names = ", ".join(POLICY_LABEL[policy] for policy in policies)
+        axes.text(
+            0.98, 0.03, f"no results: {names}", transform=axes.transAxes, ha="right", color="0.35"
+        )
 
 
 def footnote(figure: Figure, text: str) -> None:
