@@ -33,7 +33,7 @@ def examine(results: Path, min_tier: int) -> list[Finding]:
         _package("snakemake", "runs the graph", "make install", needed=True),
         _package("torch", "trains and samples", "make install", needed=True),
         _vllm(),
-        _package("snakemake-executor-plugin-slurm", "Slurm clusters", "make install EXTRAS=dev,slurm"),
+        _package("snakemake-executor-plugin-slurm", "Slurm clusters", "make install"),
         _program("git", "records the revision behind a result", "apt-get install git"),
         _program("dot", "draws `snakemake --rulegraph`", "apt-get install graphviz"),
         _program("chromium", "tests the report in a browser", "apt-get install chromium chromium-driver"),
