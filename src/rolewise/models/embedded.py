@@ -24,8 +24,8 @@ from rolewise.tasks.prompts import ROOT
 
 SEED = 0
 VOCABULARY_TRANSCRIPTS = 6000
-# Facts are learned faster from faultless answers; the noisy roles come after them.
-FAULTLESS_SHARE = 0.5
+# Facts, copying and picking are learned faster from faultless players; the noise comes after.
+FAULTLESS_SHARE = 0.6
 # Every transcript is seen this often: noise must stay a matter of chance, not of memory.
 EPOCHS = 2
 
@@ -52,7 +52,7 @@ def build(
         save_vocabulary(vocabulary, out_folder)
         model = _model(spec, vocabulary)
         lessons = round(spec.warm_start_steps * FAULTLESS_SHARE)
-        alone = transcripts(config, problems, FAULTLESS, SEED, prompt_root, ("Single",))
+        alone = transcripts(config, problems, FAULTLESS, SEED, prompt_root)
         _learn(model, vocabulary, alone, spec, lessons)
         played = transcripts(config, problems, Noise(**spec.noise), SEED, prompt_root)
         loss = _learn(model, vocabulary, played, spec, spec.warm_start_steps - lessons)

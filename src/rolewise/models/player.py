@@ -21,7 +21,7 @@ from rolewise.workflows.base import Call
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 EARNEST, GUESS = "So", "Maybe"
-ISSUES = {"Math": ("sum", "sign", "size"), "Code": ("order", "sign", "type")}
+ISSUES = {"Math": "value", "Code": "logic"}
 
 
 class Noise(Section):
@@ -37,7 +37,10 @@ class Noise(Section):
     malformed: Probability = Field(0.03, description="an output breaks its role's format")
 
 
-FAULTLESS = Noise(earnest=1, earnest_right=1, malformed=0)
+# Every role does what it should, given the guesses it has to deal with.
+FAULTLESS = Noise(
+    earnest_right=1, guess_right=0, repeat=0, verdict_right=1, pick_odds=1e9, copied=1, malformed=0
+)
 
 # How likely a strategy makes its worker answer in earnest: what an orchestrator can learn.
 STRATEGIES = {"steps": 0.8, "parts": 0.6, "count": 0.4, "feel": 0.2}
@@ -91,17 +94,19 @@ class Player:
         right = self._happens(
             self.noise.earnest_right if lead == EARNEST else self.noise.guess_right
         )
-        mistakes = self.problem.meta["mistakes"]
-        # Each mistake is half as likely as the one before it: errors are systematic, not random.
-        weights = [0.5**rank for rank in range(len(mistakes))]
-        content = (
-            self.problem.meta["solution"] if right else self._rng.choices(mistakes, weights)[0]
-        )
+        content = self.problem.meta["solution"] if right else self._mistake(lead)
         if self._happens(self.noise.malformed):
             return Answer(f"{lead} {content}", False)
         if self.problem.task == "Code":
             return Answer(f"{lead}\n```python\n{content}\n```", right)
         return Answer(f"{lead} \\boxed{{{content}}}", right)
+
+    def _mistake(self, lead: str) -> str:
+        """A guess is lazy, always in the same way; an earnest answer slips in one of several ways."""
+        lazy, *slips = self.problem.meta["mistakes"]
+        if lead == GUESS or not slips:
+            return lazy
+        return self._rng.choices(slips, [0.5**rank for rank in range(len(slips))])[0]
 
     def _revision(self) -> Answer:
         if self._happens(self.noise.repeat):
@@ -114,7 +119,7 @@ class Player:
             return "Unsure"
         if right == self._happens(self.noise.verdict_right):
             return "\\boxed{Correct}"
-        return f"\\boxed{{Incorrect}} {self._rng.choice(ISSUES[self.problem.task])}"
+        return f"\\boxed{{Incorrect}} {ISSUES[self.problem.task]}"
 
     def _pick(self) -> int:
         odds = [self.noise.pick_odds if answer.right else 1.0 for answer in self._answers]

@@ -45,7 +45,6 @@ def transcripts(
     noise: Noise,
     seed: int,
     prompt_root: Path = ROOT,
-    workflows: Sequence[str] = WORKFLOWS,
 ) -> Iterator[Transcript]:
     """An endless stream, tasks and workflows in turn, problems drawn at random.
 
@@ -57,7 +56,7 @@ def transcripts(
     scripts = {task: Script(task, Prompts(config.prompts, task, prompt_root)) for task in problems}
     while True:
         for task, script in scripts.items():
-            for workflow in workflows:
+            for workflow in WORKFLOWS:
                 problem = rng.choice(problems[task])
                 own = config.model_copy(update={"workflow": _varied(config.workflow, rng)})
                 yield from _episode(own, workflow, problem, script, Player(problem, noise, rng))
