@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from rolewise.analysis import measures
-from rolewise.analysis.collect import collect, read_cells
+from rolewise.analysis.cells import read_cells
+from rolewise.analysis.collect import collect
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.records import CELLS, METRICS

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import rolewise.report
+from rolewise.analysis.cells import read_cells
 from rolewise.analysis.claims import judge
-from rolewise.analysis.collect import read_cells
 from rolewise.analysis.evidence import Evidence
 from rolewise.report.captured import captured_calls
 from rolewise.report.charts import HEIGHT, WIDTH, Series, line_chart, spark_points

@@ -11,7 +11,7 @@ from scipy import stats
 from tabulate import tabulate
 
 from rolewise.analysis import findings, mechanisms
-from rolewise.analysis.collect import read_cells
+from rolewise.analysis.cells import read_cells
 from rolewise.analysis.evidence import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Evidence
 from rolewise.analysis.statistics import minimum_detectable_effect
 from rolewise.config import Config

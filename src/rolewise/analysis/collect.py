@@ -34,7 +34,6 @@ from rolewise.workflows.base import topology
 
 POINTS = 60
 TRANSFER = "transfer"
-NUMBERS = ("seed", "step", "value", "lo", "hi", "n")
 Row = dict[str, object]
 
 
@@ -43,16 +42,6 @@ def write_cells(config: Config, allow_missing: bool = False) -> Path:
     path = layout(config).tables / "cells.csv"
     write_csv(path, collect(config, allow_missing))
     return path
-
-
-def read_cells(config: Config) -> pd.DataFrame:
-    """`tables/cells.csv` as `collect` made it; absent numbers are NaN, absent names empty."""
-    path = layout(config).tables / "cells.csv"
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; `snakemake --cores 1 {path}` makes it")
-    texts = dict.fromkeys(set(CELLS) - set(NUMBERS), str)
-    empty = {name: [""] for name in NUMBERS}
-    return pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
 
 
 def collect(config: Config, allow_missing: bool = False) -> pd.DataFrame:

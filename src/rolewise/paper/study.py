@@ -6,15 +6,14 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rolewise.analysis import measures
+from rolewise.analysis.cells import read_cells
 from rolewise.config import Config
-from rolewise.errors import DataError
 from rolewise.grid import (
     ISOLATED,
     SHARED,
@@ -22,14 +21,11 @@ from rolewise.grid import (
     Cell,
     trained_cells,
 )
-from rolewise.records import CELLS
-from rolewise.runs.layout import layout
 
 MULTI_AGENT = (ISOLATED, SHARED)
 KEYS = ["workflow", "policy", "scale", "task", "variant"]
 COORDINATES = ["metric", "checkpoint", "split", "role"]
 NUMBERS = ["value", "lo", "hi", "n"]
-WORDS = ("workflow", "policy", "scale", "task", "variant", "checkpoint", "role", "split", "metric")
 
 
 class Estimate(NamedTuple):
@@ -219,23 +215,5 @@ def over_seeds(numbers: np.ndarray) -> Estimate:
 
 
 def load(config: Config) -> Study:
-    """Read `tables/cells.csv`; a missing or foreign file is a DataError."""
-    path = layout(config).tables / "cells.csv"
-    return Study(config, read_cells(path))
-
-
-def read_cells(path: Path) -> pd.DataFrame:
-    """The tidy table; text columns are text, missing text is empty."""
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; make it with `snakemake --cores all {path}`")
-    frame = pd.read_csv(
-        path,
-        dtype=dict.fromkeys(WORDS, str),
-        keep_default_na=False,
-        na_values={name: [""] for name in CELLS if name not in WORDS},
-    )
-    if missing := set(CELLS) - set(frame.columns):
-        raise DataError(
-            f"{path}: columns {', '.join(sorted(missing))} are missing; run `rolewise collect`"
-        )
-    return frame
+    """The study of `config.results_dir`; a missing or foreign cells table is a DataError."""
+    return Study(config, read_cells(config))

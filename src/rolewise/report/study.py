@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from rolewise.analysis.collect import read_cells
+from rolewise.analysis.cells import read_cells
 from rolewise.analysis.measures import MISSING
 from rolewise.analysis.sources import read_json, read_table
 from rolewise.config import Config

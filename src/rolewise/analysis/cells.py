@@ -1,0 +1,30 @@
+"""Reading `tables/cells.csv`; apart from `collect`, because a figure need not load what gathers it."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rolewise.config import Config
+from rolewise.errors import DataError
+from rolewise.records import CELLS
+from rolewise.runs.layout import layout
+
+NUMBERS = ("seed", "step", "value", "lo", "hi", "n")
+
+
+def read_cells(config: Config) -> pd.DataFrame:
+    """`tables/cells.csv` as `collect` made it; absent numbers are NaN, absent names empty.
+
+    A missing file, or one with other columns, is a DataError.
+    """
+    path = layout(config).tables / "cells.csv"
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; `snakemake --cores 1 {path}` makes it")
+    texts = dict.fromkeys(set(CELLS) - set(NUMBERS), str)
+    empty = {name: [""] for name in NUMBERS}
+    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
+    if odd := set(CELLS) ^ set(frame.columns):
+        raise DataError(
+            f"{path}: columns missing or unknown: {', '.join(sorted(odd))}; run `rolewise collect`"
+        )
+    return frame
