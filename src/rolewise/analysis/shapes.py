@@ -60,14 +60,13 @@ def call_features(calls: pd.DataFrame, limits: Signatures) -> pd.DataFrame:
 def shapes(features: pd.DataFrame, problems: list[str], resamples: int = RESAMPLES) -> np.ndarray:
     """Response-shape vectors of one role's calls, (1 + resamples, 6): sample first, then resamples.
 
-    Components in the order of `COMPONENTS`. Problems are resampled with all their calls; a resample
-    without any call of the role is NaN.
+    Components in the order of `COMPONENTS`. The `problems` problems, to whose positions the column
+    `at` points, are resampled with all their calls; a resample without a call of the role is NaN.
     """
-    index_of = {problem: i for i, problem in enumerate(problems)}
     ordered = features.sort_values("tokens", kind="stable")
-    index_C = ordered["problem"].map(index_of).to_numpy(dtype=int)
-    counts_RP = resample_counts(len(problems), resamples)
-    weights_RC = np.vstack([np.ones(len(problems)), counts_RP])[:, index_C]
+    index_C = ordered["at"].to_numpy()
+    counts_RP = resample_counts(problems, resamples)
+    weights_RC = np.vstack([np.ones(problems), counts_RP])[:, index_C]
     if not len(index_C):
         return np.full((1 + resamples, len(COMPONENTS)), np.nan)
     running_RC = np.cumsum(weights_RC, axis=1)

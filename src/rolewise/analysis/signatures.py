@@ -15,6 +15,7 @@ import pandas as pd
 
 from rolewise.analysis import shapes
 from rolewise.analysis.statistics import (
+    NOTHING,
     Interval,
     function_interval,
     ratio,
@@ -39,7 +40,8 @@ class Signature:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Calls of one checkpoint by role, with their features and the shapes of the roles."""
+    """Calls of one checkpoint by role, with their features, the position `at` of their problem in
+    `problems`, and the shapes of the roles."""
 
     roles: dict[str, pd.DataFrame]
     shapes: dict[str, np.ndarray]
@@ -49,14 +51,14 @@ class Checkpoint:
     @staticmethod
     def of(calls: pd.DataFrame, limits: Signatures) -> Checkpoint:
         """Features and role shapes of the rows of one step."""
-        features = shapes.call_features(calls, limits)
-        features["problem"] = features["problem"].astype(object)
-        problems = sorted(features["problem"].unique())
+        codes, problems = pd.factorize(calls["problem"], sort=True)
+        features = shapes.call_features(calls, limits).assign(at=codes)
         roles = {str(role): rows for role, rows in features.groupby("role", sort=True)}
         found = {
-            role: shapes.shapes(rows, problems, limits.bootstrap) for role, rows in roles.items()
+            role: shapes.shapes(rows, len(problems), limits.bootstrap)
+            for role, rows in roles.items()
         }
-        return Checkpoint(roles, found, problems, limits.bootstrap)
+        return Checkpoint(roles, found, list(problems), limits.bootstrap)
 
 
 def signatures(
@@ -131,7 +133,11 @@ def slot_signatures(now: Checkpoint, base: Checkpoint, parallel: str) -> list[Si
         Signature(
             parallel, "wrong_agreement", _rate(now, slots, slots["agreeing"], slots["comparable"])
         ),
-        Signature(parallel, "wrong_agreement_gain", _agreement_gain(now, slots, then)),
+        Signature(
+            parallel,
+            "wrong_agreement_gain",
+            _agreement_gain(now, slots, then) if now.problems == base.problems else NOTHING,
+        ),
         Signature(
             parallel, "slot_similarity", _rate(now, slots, slots["similarity"], slots["pairs"])
         ),
@@ -149,9 +155,9 @@ def slot_table(calls: pd.DataFrame) -> pd.DataFrame:
     episodes: dict[tuple[str, int], list] = {}
     for row in calls[calls["turn"] == last].itertuples(index=False):
         slot = (bool(row.role_correct), row.answer_key, bigrams(row.text))
-        episodes.setdefault((row.problem, row.sample), []).append(slot)
+        episodes.setdefault((row.at, row.problem, row.sample), []).append(slot)
     rows = []
-    for (problem, sample), slots in sorted(episodes.items()):
+    for (at, problem, sample), slots in sorted(episodes.items()):
         right = any(correct for correct, _, _ in slots)
         keys = [key for _, key, _ in slots if isinstance(key, str)]
         same = [a == b for a, b in itertools.combinations(keys, 2)]
@@ -159,6 +165,7 @@ def slot_table(calls: pd.DataFrame) -> pd.DataFrame:
         comparable = bool(same) and not right
         rows.append(
             {
+                "at": at,
                 "problem": problem,
                 "sample": sample,
                 "oracle": float(right),
@@ -236,7 +243,6 @@ def _rate(
 
 
 def _sums(now: Checkpoint, rows: pd.DataFrame, values: Iterable) -> np.ndarray:
-    """Sums of `values` over the rows of every problem of the checkpoint; others are left out."""
-    where = pd.Index(now.problems).get_indexer(rows["problem"])
-    weights = np.asarray(values, dtype=float)[where >= 0]
-    return np.bincount(where[where >= 0], weights=weights, minlength=len(now.problems))
+    """Sums of `values` over the rows of every problem of the checkpoint."""
+    weights = np.asarray(values, dtype=float)
+    return np.bincount(rows["at"].to_numpy(), weights=weights, minlength=len(now.problems))
