@@ -9,17 +9,17 @@ import argparse
 import os
 import tempfile
 import time
+from pathlib import Path
 
 import psutil
 
-from rolewise.config import SandboxLimits
+from rolewise.config import Config, SandboxLimits, load
 from rolewise.errors import SandboxError
 from rolewise.sandbox.job import Job
 from rolewise.sandbox.pool import Pool, single
 from rolewise.sandbox.tiers import probe
 from rolewise.tasks.code_grader import CodeGrader
 from rolewise.tasks.problem import Problem, Test
-from tests import configs
 
 PROGRAM = b"""import bisect, collections, heapq, itertools, math, sys
 numbers = list(map(int, input().split()))
@@ -49,10 +49,16 @@ def throughput(tier: int, workers: int, tests: int) -> str:
     return f"{tests / seconds:6.0f} tests/s, {right} of {tests} right, program CPU {program:.1f} ms"
 
 
+def _config(folder: str) -> Config:
+    config = load([Path(__file__).parents[1] / "config.yaml"])
+    sandbox = config.sandbox.model_copy(update={"workers": 2})
+    return config.model_copy(update={"results_dir": folder, "sandbox": sandbox})
+
+
 def memory_and_cache(tests: int) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        CodeGrader(configs.config(folder, settings={"sandbox.workers": 2})) as grader,
+        CodeGrader(_config(folder)) as grader,
     ):
         text = f"```python\n{PROGRAM.decode()}```"
         batch = 500

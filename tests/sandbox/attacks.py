@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -216,7 +217,7 @@ INTEGRITY = [
             "perf_event_open": 298,
             "userfaultfd": 323,
         }.items()
-    ),  # fmt: skip
+    ),
     Attack(
         "28 32-bit calls",
         LIBC + "import mmap\nm = mmap.mmap(-1, 4096, prot=7)\n"
@@ -338,6 +339,7 @@ RESOURCES = [
         "import threading, time\nthreading.stack_size(32768)\nn = 0\ntry:\n"
         "    while n < 200:\n        threading.Thread(target=time.sleep, args=(9,), daemon=True)"
         ".start(); n += 1\nexcept RuntimeError: pass\nprint('yes' * (n > 64))",
+        tiers=(1, 2, 3) if os.geteuid() == 0 else (1,),  # a loss that the tier report names
     ),
     Attack(
         "46 memory bomb",
@@ -411,8 +413,7 @@ RESOURCES = [
     ),
     Attack(
         "54 C stack",
-        "import sys\nsys.setrecursionlimit(10**8)\n"
-        "def f(_): return list(map(f, [0]))\nf(0)",
+        "import sys\nsys.setrecursionlimit(10**8)\ndef f(_): return list(map(f, [0]))\nf(0)",
         killed_by(signal.SIGSEGV),
     ),
     Attack("54 null pointer", "import ctypes\nctypes.string_at(0)", killed_by(signal.SIGSEGV)),
@@ -430,9 +431,11 @@ RESOURCES = [
         "    except OSError: pass",
     ),
     Attack("62 long line", "x = '" + "a" * 200_000 + "'", says(b"")),
-    Attack("62 brackets", "(" * 1000 + ")" * 1000, lambda o: o.status in ("runtime_error", "memory")),
+    Attack(
+        "62 brackets", "(" * 1000 + ")" * 1000, lambda o: o.status in ("runtime_error", "memory")
+    ),
     Attack("62 null bytes", "print('no')\x00", has("runtime_error")),
     Attack("62 surrogate", "print('\udc80')", has("runtime_error")),
-]  # fmt: skip
+]
 
 ATTACKS = CONFIDENTIALITY + INTEGRITY + NETWORK_AND_SIGNALS + RESOURCES

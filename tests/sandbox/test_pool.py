@@ -52,6 +52,11 @@ HONEST = {
         "asyncio.run(f())",
         "done\n",
     ),
+    "lines from several kinds of reading": (
+        "import fileinput, os\nprint([line.strip() for line in fileinput.input()])\n"
+        "os.lseek(0, 0, 0)\nprint(os.read(0, 100))",
+        "['abc', 'de']\nb'abc\\nde'\n",
+    ),
     "stdin by number": ("print(len(open(0).read()))", "6\n"),
     "fifty threads": (
         "import threading\nn = []\nt = [threading.Thread(target=n.append, args=(i,)) "
@@ -90,6 +95,20 @@ def test_files_in_the_working_directory_are_private_to_a_run(pool):
     program = "import os\nprint(os.listdir())\nopen('x', 'w').write('1')\nprint(open('x').read())"
     for _ in range(2):
         assert run(pool, program).stdout == b"[]\n1\n"
+
+
+def test_temporary_files_work(pool):
+    program = (
+        "import tempfile\nwith tempfile.TemporaryFile('w+') as f:\n    f.write('a')\n    f.seek(0)\n"
+        "    print(f.read())"
+    )
+    assert run(pool, program).stdout == b"a\n"
+
+
+def test_stdin_can_be_opened_by_name(pool):
+    program = "print(open('/dev/stdin').read(), input())\ntry: open('../x', 'w')\n"
+    program += "except OSError: print('read-only')"
+    assert run(pool, program, b"abc").stdout == b"abc abc\nread-only\n"
 
 
 def test_child_processes_run_in_the_first_tier(pool):
@@ -210,7 +229,7 @@ def test_a_killed_judge_leaves_no_process(tier):
     assert len(family) >= expected
     judge.kill()
     judge.wait()
-    gone, alive = psutil.wait_procs(family, timeout=20)
+    _, alive = psutil.wait_procs(family, timeout=20)
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -96,7 +96,7 @@ def run_calls(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
 
 def _find_function(names: dict[str, Any], name: str) -> Any:
     solution = names.get("Solution")
-    if isinstance(solution, type) and hasattr(solution, name):
+    if isinstance(solution, type) and (hasattr(solution, name) or name not in names):
         return getattr(solution(), name)
     return names[name]
 
@@ -113,19 +113,20 @@ def encode(value: Any, depth: int = 0) -> Any:
     kind = type(value)
     if not issubclass(kind, int) and kind.__module__.partition(".")[0] == "numpy":
         value = value.item() if getattr(value, "ndim", 1) == 0 else value
-    if isinstance(value, int):
+        kind = type(value)
+    if issubclass(kind, int):
         number = int.__add__(value, 0)
         return number if -(1 << 53) < number < 1 << 53 else {"": "int", "v": hex(number)}
-    if isinstance(value, float):
+    if issubclass(kind, float):
         number = float.__add__(value, 0.0)
         return number if math.isfinite(number) else {"": "float", "v": float.__repr__(number)}
-    if isinstance(value, str):
+    if issubclass(kind, str):
         return str.__str__(value)
-    if isinstance(value, list | tuple):
-        base = list if isinstance(value, list) else tuple
+    if issubclass(kind, list | tuple):
+        base = list if issubclass(kind, list) else tuple
         items = [encode(item, depth + 1) for item in base.__iter__(value)]
         return items if base is list else {"": "tuple", "v": items}
-    if isinstance(value, dict):
+    if issubclass(kind, dict):
         pairs = dict.items(value)
         return {"": "dict", "v": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in pairs]}
     return {"": "other", "v": kind.__name__[:80]}

@@ -13,7 +13,8 @@ from rolewise.sandbox import kernel
 _STAGE = "/sys"
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/usr/lib32", "/usr/libx32", "/lib", "/lib64", "/lib32")
 _DEVICES = ("/dev/null", "/dev/urandom", "/dev/random")
-SCRATCH = "/tmp"
+SCRATCH = "/box/work"  # not below /tmp: Python itself may be installed there
+_BOX, _STDIN = "/box", "/box/stdin"
 _WORKER_NAMESPACES = (
     kernel.CLONE_NEWUSER
     | kernel.CLONE_NEWNS
@@ -47,14 +48,19 @@ def readable_files(packages: tuple[str, ...]) -> Readable:
     return Readable(tuple(trees + own), tuple(existing), packages)
 
 
-def _bind(source: str, stage: str) -> None:
-    target = stage + source
+def _bind(source: str, place: str) -> None:
+    target = _STAGE + place
     if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         Path(target).touch()
     kernel.mount(source, target, None, kernel.MS_BIND | kernel.MS_REC)
+
+
+def package_place(folder: str) -> str:
+    """Where the tree shows a package: all side by side, whatever their folders are called outside."""
+    return f"/packages/{os.path.basename(folder)}"
 
 
 def _build_tree(readable: Readable) -> None:
@@ -67,20 +73,23 @@ def _build_tree(readable: Readable) -> None:
             os.makedirs(_STAGE + os.path.dirname(path), exist_ok=True)
             os.symlink(os.readlink(path), _STAGE + path)
         else:
-            _bind(path, _STAGE)
+            _bind(path, path)
     for path in readable.hidden:
         if os.path.isdir(_STAGE + path):
             kernel.mount("tmpfs", _STAGE + path, "tmpfs", quiet, "mode=755,size=64k")
     for path in readable.packages:
-        _bind(path, _STAGE)
+        _bind(path, package_place(path))
     if os.path.exists("/etc/ld.so.cache"):
-        _bind("/etc/ld.so.cache", _STAGE)
-    for path in (*readable.trees, *readable.packages):
+        _bind("/etc/ld.so.cache", "/etc/ld.so.cache")
+    for path in readable.trees:
         for parent in list(Path(path).parents)[:-1]:
             if not any(parent.is_relative_to(tree) for tree in readable.trees):
                 os.chmod(f"{_STAGE}{parent}", 0o111)  # the way to a library tells nothing else
-    os.mkdir(_STAGE + SCRATCH)
+    os.mkdir(_STAGE + _BOX)
+    if not os.path.exists(_STAGE + "/tmp"):
+        os.symlink(SCRATCH, _STAGE + "/tmp")
     os.makedirs(_STAGE + "/dev")
+    os.symlink(_STDIN, _STAGE + "/dev/stdin")
     for device in _DEVICES:
         Path(_STAGE + device).touch()
     kernel.make_read_only(_STAGE)
@@ -141,7 +150,19 @@ def change_root() -> None:
     kernel.pivot_root(_STAGE)
 
 
-def mount_scratch(megabytes: int) -> None:
-    """A private, empty, small file system at SCRATCH for one test."""
+def mount_scratch(megabytes: int, stdin: int) -> None:
+    """A private, small file system for one test: the folder SCRATCH, and a copy of its input.
+
+    The copy serves programs that open /dev/stdin, which usually needs /proc.
+    """
+    length = os.fstat(stdin).st_size
     flags = kernel.MS_NOSUID | kernel.MS_NODEV
-    kernel.mount("tmpfs", SCRATCH, "tmpfs", flags, f"size={megabytes}m,nr_inodes=1024,mode=700")
+    size = (megabytes << 20) + length
+    kernel.mount("tmpfs", _BOX, "tmpfs", flags, f"size={size},nr_inodes=1024,mode=755")
+    os.mkdir(SCRATCH, 0o700)
+    copy = os.open(_STDIN, os.O_WRONLY | os.O_CREAT, 0o400)
+    copied = 0
+    while copied < length:
+        copied += os.sendfile(copy, stdin, copied, length - copied)
+    os.close(copy)
+    os.chmod(_BOX, 0o555)

@@ -23,6 +23,7 @@ import rolewise
 from rolewise.config import SandboxLimits
 from rolewise.errors import SandboxError
 from rolewise.sandbox.job import STDERR_KEPT, Job, Outcome, classify
+from rolewise.sandbox.namespaces import SCRATCH
 from rolewise.sandbox.zygote import Plan
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,8 @@ _BOOTSTRAP = (
 )
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
-    "HOME": "/tmp",
+    "HOME": SCRATCH,
+    "TMPDIR": SCRATCH,
     "LANG": "C.UTF-8",
     "PYTHONHASHSEED": "0",
     "OPENBLAS_NUM_THREADS": "1",

@@ -122,7 +122,8 @@ def _prepare(plan: Plan, channel: socket.socket) -> Worker:
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
     socket.if_nameindex = list  # asks the kernel by netlink, which is closed; there are none
-    _AllowedPackages.folders = {os.path.basename(p): p for p in plan.packages}
+    place = namespaces.package_place if plan.tier == 1 else str
+    _AllowedPackages.folders = {os.path.basename(p): place(p) for p in plan.packages}
     sys.meta_path.append(_AllowedPackages)
     readable = namespaces.readable_files(plan.packages)
     ruleset, process_table, capabilities, process_limit = None, None, 0, 64
@@ -142,6 +143,8 @@ def _prepare(plan: Plan, channel: socket.socket) -> Worker:
         if plan.tier == 2:
             ruleset = landlock.create_ruleset()
             _allow_reading(ruleset, readable)
+        if process_limit is None:
+            lost.append("a limit on threads")
     # Child processes are allowed where all of them can be watched and ended.
     forks = plan.tier == 1 and process_table is not None
     if plan.tier == 1 and not forks:
@@ -163,7 +166,7 @@ def _prepare(plan: Plan, channel: socket.socket) -> Worker:
 def _become_user(plan: Plan) -> tuple[int, int | None]:
     """Tiers 2 and 3: drop to the worker's user; capabilities to keep and the process limit."""
     if plan.uid is None:
-        return 0, None  # the limit would count every other process of the user
+        return 0, None  # the limit would count every process of the user, not the program's alone
     kernel.prctl(kernel.PR_SET_KEEPCAPS, 1)
     namespaces.drop_user(plan.uid)
     # The interpreter may live in a folder that only root can enter; Landlock decides what may
@@ -266,7 +269,7 @@ def _candidate(worker: Worker, request: dict, fds: list[int], ready: int) -> Non
 def _init(worker: Worker, request: dict, fds: list[int], ready: int, report: int) -> None:
     """Process 1 of the test's namespace: when it ends, the kernel ends everything inside."""
     os.setsid()
-    namespaces.mount_scratch(16)
+    namespaces.mount_scratch(16, fds[0])
     if _landlock_available():
         ruleset = landlock.create_ruleset()
         landlock.allow(ruleset, ["/"], landlock.READ_FILE | landlock.READ_DIR | landlock.EXECUTE)
