@@ -111,6 +111,8 @@ def _read_brackets(text: str) -> Region | None:
     if len(values) != 2:
         return None
     low, high = values
+    if low > high:  # a point whose coordinates fall
+        return None
     return Region(None, sp.Interval(low, high, brackets.opening == "(", brackets.ending == ")"))
 
 

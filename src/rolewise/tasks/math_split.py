@@ -134,7 +134,7 @@ def split_base(text: str) -> tuple[str, int] | None:
         "twelve",
     ]
     match = re.fullmatch(
-        r"\(?(?:\\text\{)?([0-9A-F]+)\}?\)?\s*_\s*\{?\s*(?:\\text\{)?([0-9]{1,2}|[a-z]+)\}?\s*\}?",
+        r"\(?(?:\\text\{)?([0-9A-F]+)\}?\)?\s*_\s*\{?\s*\(?(?:\\text\{)?([0-9]{1,2}|[a-z]+)\}?\)?\s*\}?",
         text,
     )
     if match is None:
@@ -167,6 +167,8 @@ def split_choice(text: str) -> tuple[str, str] | None:
 
 def expand_signs(text: str) -> list[str]:
     r"""`a \pm b` as its two values; other text as it is."""
+    if "\\pm" not in text:
+        text = re.sub(r"\\mp(?![A-Za-z])", r"\\pm", text)
     if len(re.findall(r"\\pm(?![A-Za-z])", text)) != 1:
         return [text]
     return [
@@ -196,7 +198,7 @@ def is_name(text: str) -> bool:
 def words_of(text: str) -> str | None:
     """Answer in words: lower case, blanks and punctuation dropped; None if it is a formula."""
     plain = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text).strip(" .!")
-    if not re.fullmatch(r"[A-Za-z][A-Za-z' ,.-]*", plain):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z' ,.-]*", plain) or not re.search("[A-Za-z]{2}", plain):
         return None
     letters = re.sub(r"[^a-z]", "", re.sub(r"\b(?:the|a|an)\b ", "", plain.lower() + " "))
     marked = "\\text{" in text and len(letters) > 1

@@ -39,41 +39,11 @@ _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _AFTER = {"squared": 2, "cubed": 3}
 _GENERIC = {"unit", "th", "st", "nd", "rd"}
 # Words that connect or qualify; text with one of them is no unit.
-_LOGIC = set(
-    [
-        "or",
-        "and",
-        "if",
-        "when",
-        "where",
-        "for",
-        "only",
-        "not",
-        "no",
-        "is",
-        "are",
-        "then",
-        "with",
-        "such",
-        "that",
-        "all",
-        "any",
-        "mod",
-        "otherwise",
-        "undefined",
-        "none",
-        "both",
-        "either",
-        "unless",
-        "which",
-        "exactly",
-        "the",
-        "a",
-        "an",
-        "as",
-        "does",
-    ]
-)
+_LOGIC = {
+    "or", "and", "if", "when", "where", "for", "only", "not", "no", "is", "are", "then", "with",
+    "such", "that", "all", "any", "mod", "otherwise", "undefined", "none", "both", "either",
+    "unless", "which", "exactly", "as", "does",
+}  # fmt: skip
 _BARE = "|".join(
     sorted((n + "s?" for n in [*_TABLE, *_SPELLINGS] if len(n) > 1), key=len, reverse=True)
 )
