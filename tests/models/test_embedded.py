@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from rolewise.errors import DataError
+from rolewise.errors import ConfigError, DataError
 from rolewise.models.embedded import build, encode
 from rolewise.models.player import Noise
 from rolewise.models.transcripts import transcripts
@@ -148,6 +148,12 @@ def test_problems_without_solution_and_mistakes_are_refused_by_line(built, tmp_p
         (tmp_path / task / "train.jsonl").write_text(write_problems(problems))
     with pytest.raises(DataError, match=r"train\.jsonl:2"):
         build(own, "0.1M", tmp_path, tmp_path / "out")
+
+
+def test_a_vocabulary_that_cannot_hold_all_bytes_is_refused(built, tmp_path):
+    _, root, _ = built
+    with pytest.raises(ConfigError, match=r"models\.0\.1M\.vocab_size: 200"):
+        build(study(root, vocab_size=200), "0.1M", root / "data", tmp_path)
 
 
 def test_a_vocabulary_never_exceeds_its_bound():

@@ -1,13 +1,12 @@
 import hashlib
-import json
 
 import pytest
 
 from rolewise.config import GgufModel, HubModel
 from rolewise.errors import ConfigError, DataError
-from rolewise.models import fetch as module
 from rolewise.models.fetch import fetch
 from rolewise.models.gguf import convert
+from rolewise.tasks.datasets import hub
 from tests.configs import config
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -60,19 +59,14 @@ def test_a_missing_folder_is_named(tmp_path):
 
 def test_a_hub_model_is_pinned_at_first_and_keeps_its_revision(tmp_path, folder, monkeypatch):
     asked = []
-
-    def resolve(repo, kind, wanted, recorded):
-        asked.append((repo, kind, wanted, recorded))
-        return recorded or COMMIT
-
-    monkeypatch.setattr(module, "resolve_revision", resolve)
+    monkeypatch.setattr(hub, "resolve_revision", lambda *source: asked.append(source) or COMMIT)
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda repo, **_: str(folder))
     own = with_model(tmp_path, **HubModel(kind="hub", repo="Qwen/Qwen3-0.6B").model_dump())
     manifest = fetch(own, "0.1M", tmp_path / "out")
     assert manifest["revision"] == COMMIT
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == manifest
-    fetch(own, "0.1M", tmp_path / "out")
-    assert [call[3] for call in asked] == [None, COMMIT]
+    (tmp_path / "out" / "manifest.json").unlink()
+    assert fetch(own, "0.1M", tmp_path / "out") == manifest
+    assert asked == [("Qwen/Qwen3-0.6B", "model", None)]
 
 
 def test_a_hub_model_offline_says_what_to_do(tmp_path, monkeypatch):

@@ -289,12 +289,17 @@ def test_offline_without_a_cache_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "none"))
     with pytest.raises(DataError, match="cannot be reached"):
-        hub.resolve_revision("someone/something", "dataset", None, None)
+        hub.resolve_revision("someone/something", "dataset", None)
 
 
-def test_a_recorded_revision_is_used_again_without_asking_the_hub():
-    assert hub.resolve_revision("a/b", "dataset", None, "abc") == "abc"
-    assert hub.resolve_revision("a/b", "dataset", "abc", "abc") == "abc"
+def test_a_source_stays_pinned_until_another_revision_is_wanted(tmp_path, monkeypatch):
+    newest = iter(["first", "second", "third"])
+    monkeypatch.setattr(hub, "resolve_revision", lambda *_: next(newest))
+    found = [
+        hub.pinned_revision(repo, "dataset", wanted, tmp_path)
+        for repo, wanted in (("a/b", None), ("a/b", None), ("a/b", "v2"), ("other/c", None))
+    ]
+    assert found == ["first", "first", "second", "third"]
 
 
 def test_the_check_shows_counts_lengths_and_what_exceeds_the_caps(tmp_path):

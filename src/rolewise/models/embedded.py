@@ -13,11 +13,19 @@ from tokenizers import Tokenizer
 from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from rolewise.config import Config, EmbeddedModel
-from rolewise.errors import DataError
-from rolewise.models.folder import finish_folder
+from rolewise.errors import ConfigError, DataError
+from rolewise.models.folder import finish_folder, start_folder
 from rolewise.models.player import FAULTLESS, Noise
 from rolewise.models.transcripts import Transcript, transcripts
-from rolewise.models.vocabulary import ASSISTANT, END, PAD, USER, save_vocabulary, train_vocabulary
+from rolewise.models.vocabulary import (
+    ASSISTANT,
+    END,
+    PAD,
+    SMALLEST_VOCABULARY,
+    USER,
+    save_vocabulary,
+    train_vocabulary,
+)
 from rolewise.models.warm_start import Row, train
 from rolewise.tasks.problem import Problem, read_problems
 from rolewise.tasks.prompts import ROOT
@@ -42,12 +50,19 @@ def build(
     spec = config.models[scale]
     if not isinstance(spec, EmbeddedModel):
         raise DataError(f"models.{scale}: kind '{spec.kind}' is fetched, not built")
+    if spec.vocab_size < SMALLEST_VOCABULARY:
+        raise ConfigError(
+            [
+                f"models.{scale}.vocab_size: {spec.vocab_size} is too small; bytes and special tokens "
+                f"alone take {SMALLEST_VOCABULARY}"
+            ]
+        )
     started = time.process_time()
     threads = torch.get_num_threads()
     torch.set_num_threads(config.resources.threads)
     try:
         problems = {task: _training_problems(data_root / task) for task in sorted(config.tasks)}
-        out_folder.mkdir(parents=True, exist_ok=True)
+        start_folder(out_folder)
         vocabulary = _vocabulary(config, problems, spec.vocab_size, prompt_root)
         save_vocabulary(vocabulary, out_folder)
         model = _model(spec, vocabulary)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 from rolewise.config import Config, GgufModel, HubModel, PathModel
 from rolewise.errors import ConfigError, DataError
-from rolewise.models.folder import MANIFEST, check_folder, finish_folder
-from rolewise.tasks.datasets.hub import resolve_revision
+from rolewise.models.folder import MANIFEST, check_folder, finish_folder, start_folder
+from rolewise.tasks.datasets.hub import pinned_revision
 
 WANTED = ("*.json", "*.safetensors", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model")
 
@@ -18,7 +17,7 @@ def fetch(config: Config, scale: str, out_folder: Path) -> dict:
     """Put the model of `scale` into `out_folder` and give back its manifest.
 
     Large files of a hub snapshot or a local folder are linked, not copied. A revision that was
-    resolved once is read back from the manifest.
+    resolved once stays.
     """
     spec = config.models.get(scale)
     if spec is None:
@@ -44,9 +43,7 @@ def _from_hub(spec: HubModel, out_folder: Path) -> dict:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HTTPError
 
-    revision = resolve_revision(
-        spec.repo, "model", spec.revision, _recorded_revision(out_folder, spec)
-    )
+    revision = pinned_revision(spec.repo, "model", spec.revision, out_folder)
     try:
         snapshot = snapshot_download(spec.repo, revision=revision, allow_patterns=list(WANTED))
     except (HfHubHTTPError, HTTPError, OSError) as error:
@@ -58,17 +55,9 @@ def _from_hub(spec: HubModel, out_folder: Path) -> dict:
     return {"revision": revision}
 
 
-def _recorded_revision(out_folder: Path, spec: HubModel) -> str | None:
-    try:
-        manifest = json.loads((out_folder / MANIFEST).read_text())
-        return manifest["revision"] if manifest["spec"]["repo"] == spec.repo else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def _link(source: Path, out_folder: Path) -> None:
     """Mirror the wanted files of `source`: weights as links, the small ones as copies."""
-    out_folder.mkdir(parents=True, exist_ok=True)
+    start_folder(out_folder)
     for pattern in WANTED:
         for file in sorted(source.glob(pattern)):
             if file.name == MANIFEST:

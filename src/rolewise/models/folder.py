@@ -12,6 +12,12 @@ from rolewise.records import write_text
 MANIFEST = "manifest.json"
 
 
+def start_folder(folder: Path) -> None:
+    """Make the folder; an earlier manifest goes, as it would vouch for files about to change."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+
+
 def finish_folder(folder: Path, facts: dict) -> dict:
     """Check the folder and write its manifest last: `facts` and the SHA-256 of every file."""
     check_folder(folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rolewise.config import GgufModel
 from rolewise.errors import DataError
+from rolewise.models.folder import start_folder
 
 
 def convert(spec: GgufModel, out_folder: Path) -> dict:
@@ -28,6 +29,7 @@ def convert(spec: GgufModel, out_folder: Path) -> dict:
         eos_token_id=loaded.config.eos_token_id,
         pad_token_id=loaded.config.pad_token_id,
     )
+    start_folder(out_folder)
     model.save_pretrained(out_folder)
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     _split_digits(tokenizer.backend_tokenizer)

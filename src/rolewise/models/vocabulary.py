@@ -17,6 +17,7 @@ from rolewise.records import write_text
 
 USER, ASSISTANT, END, PAD = "<|user|>", "<|assistant|>", "<|end|>", "<|pad|>"
 SPECIAL = (PAD, END, USER, ASSISTANT)
+SMALLEST_VOCABULARY = 256 + len(SPECIAL)
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{% if message['role'] == 'assistant' %}"

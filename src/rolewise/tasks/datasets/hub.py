@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rolewise.errors import DataError
+from rolewise.records import write_text
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -14,18 +16,38 @@ if TYPE_CHECKING:
 FORMATS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
 
 
-def resolve_revision(
-    repo: str, kind: Literal["dataset", "model"], wanted: str | None, recorded: str | None
+RECORD = "revision.json"
+
+
+def pinned_revision(
+    repo: str, kind: Literal["dataset", "model"], wanted: str | None, folder: Path
 ) -> str:
-    """The commit to use: the wanted one, else the one recorded earlier, else the hub's newest.
+    """The commit to use: the wanted one, else the one used here before, else the hub's newest.
+
+    Recorded in `folder/revision.json`, which no rule declares as its output, so that a source stays
+    pinned when Snakemake clears the outputs of a rule before running it again.
+    """
+    record = folder / RECORD
+    try:
+        earlier = json.loads(record.read_text())
+        recorded = earlier["revision"] if earlier["repo"] == repo else None
+    except (OSError, ValueError, KeyError, TypeError):
+        recorded = None
+    if recorded is not None and wanted in (None, recorded):
+        return recorded
+    revision = resolve_revision(repo, kind, wanted)
+    write_text(record, json.dumps({"repo": repo, "revision": revision}) + "\n")
+    return revision
+
+
+def resolve_revision(repo: str, kind: Literal["dataset", "model"], wanted: str | None) -> str:
+    """The hub's commit for a branch, tag or commit, its newest by default.
 
     Without a connection the newest commit in the local cache is taken; none is a DataError.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HTTPError
 
-    if recorded is not None and wanted in (None, recorded):
-        return recorded
     api = HfApi()
     ask = api.dataset_info if kind == "dataset" else api.model_info
     try:

@@ -13,7 +13,7 @@ from rolewise.config import Config, HubData, ProceduralData
 from rolewise.errors import ConfigError, DataError
 from rolewise.records import write_text
 from rolewise.tasks.datasets import dapo_math, deepcoder
-from rolewise.tasks.datasets.hub import load_rows, local_revision, resolve_revision
+from rolewise.tasks.datasets.hub import load_rows, local_revision, pinned_revision
 from rolewise.tasks.datasets.hygiene import Dropped, assert_sound, distinct, without_overlap
 from rolewise.tasks.problem import Problem, write_problems
 
@@ -33,7 +33,7 @@ class Prepared:
 def prepare(config: Config, task_name: str, out_folder: Path) -> dict:
     """Write train.jsonl, validation.jsonl and, last, manifest.json; gives back the manifest.
 
-    Byte-identical when run again: a revision that was resolved once is read back from the manifest.
+    Byte-identical when run again: a revision that was resolved once stays.
     """
     spec = config.tasks.get(task_name)
     if spec is None:
@@ -42,7 +42,7 @@ def prepare(config: Config, task_name: str, out_folder: Path) -> dict:
     if isinstance(spec, ProceduralData):
         prepared = _procedural(spec, task_name)
     else:
-        prepared = _published(config, spec, _recorded_revision(out_folder, spec))
+        prepared = _published(config, spec, out_folder)
     train, overlap = without_overlap(prepared.train, prepared.validation)
     dropped = [*prepared.dropped, *overlap]
     assert_sound(train, prepared.validation, f"tasks.{task_name}")
@@ -85,9 +85,9 @@ def _procedural(spec: ProceduralData, task_name: str) -> Prepared:
     return Prepared(train, validation, [], {})
 
 
-def _published(config: Config, spec: HubData, recorded: str | None) -> Prepared:
-    revision = local_revision(spec.repo) or resolve_revision(
-        spec.repo, "dataset", spec.revision, recorded
+def _published(config: Config, spec: HubData, out_folder: Path) -> Prepared:
+    revision = local_revision(spec.repo) or pinned_revision(
+        spec.repo, "dataset", spec.revision, out_folder
     )
     rows = load_rows(spec.repo, spec.subset, revision)
     split = _dapo_math if spec.kind == "dapo_math" else _deepcoder
@@ -170,14 +170,3 @@ def _expect(spec: HubData, counts: dict[str, int]) -> None:
             f"data set {spec.repo} ({spec.subset}): {'; '.join(wrong)}; the source has changed: pin "
             "its old `revision`, or change `expect` deliberately"
         )
-
-
-def _recorded_revision(out_folder: Path, spec: HubData) -> str | None:
-    """The revision that an earlier preparation of the same source resolved."""
-    path = out_folder / "manifest.json"
-    try:
-        manifest = json.loads(path.read_text())
-        same = (manifest["spec"]["repo"], manifest["spec"]["subset"]) == (spec.repo, spec.subset)
-        return manifest["revision"] if same else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
