@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -124,8 +125,10 @@ def test_changed_settings_are_named_and_a_plain_rerun_renews(study):
     [stale] = audit(changed)
     assert stale.reasons == ("training.optimizer.lr: 2e-05 then, 0.5 now",)
     assert stale.command == (
-        "snakemake --cores all results/cells/Voting-IP-0.1M-Math/seed0/summary.json"
+        "snakemake results/cells/Voting-IP-0.1M-Math/seed0/summary.json --cores all"
     )
+    [named] = audit(changed, [Path("a.yaml"), Path("b.yaml")])
+    assert named.command == f"{stale.command} --configfile a.yaml b.yaml"
 
 
 def test_more_steps_make_a_result_stale(study):
@@ -147,7 +150,7 @@ def test_changed_inputs_and_code_need_a_fresh_state(study, what):
     clean_up, _, renew = stale.command.partition(" && ")
     assert clean_up == "rolewise clean --state --cell Voting-IP-0.1M-Math --seed 0 --yes"
     manifest = "results/cells/Voting-IP-0.1M-Math/seed0/manifest.json"
-    assert f"--forcerun {manifest} -- " in renew
+    assert renew.endswith(f" --forcerun {manifest}")
 
 
 def test_a_changed_evaluation_setting_makes_evaluations_stale(study):

@@ -133,7 +133,7 @@ def audit(configfile: ConfigFiles = None) -> None:
     """
     from rolewise.runs.audit import audit as find
 
-    stale = find(read_config(configfile))
+    stale = find(read_config(configfile), configfile or [])
     for item in stale:
         print(f"{item.cell} seed {item.seed} is stale")
         for reason in item.reasons:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,15 +24,20 @@ class Stale:
     command: str
 
 
-def audit(config: Config) -> list[Stale]:
-    """Every finished result of the grid that is stale; results not made yet are not listed."""
+def audit(config: Config, files: Sequence[Path] = ()) -> list[Stale]:
+    """Every finished result of the grid that is stale; results not made yet are not listed.
+
+    `files` are the configuration files over config.yaml, for the commands to name.
+    """
     graph = Graph(config)
-    found = [_training(config, graph, *run) for run in graph.trained]
-    found += [_evaluation(config, graph, *run) for run in graph.trained + graph.base]
+    found = [_training(config, graph, files, *run) for run in graph.trained]
+    found += [_evaluation(config, graph, files, *run) for run in graph.trained + graph.base]
     return [item for item in found if item is not None]
 
 
-def _training(config: Config, graph: Graph, cell: Cell, seed: int) -> Stale | None:
+def _training(
+    config: Config, graph: Graph, files: Sequence[Path], cell: Cell, seed: int
+) -> Stale | None:
     manifest_file = graph.layout.cell(cell, seed) / "manifest.json"
     if not manifest_file.is_file():
         return None
@@ -43,11 +49,11 @@ def _training(config: Config, graph: Graph, cell: Cell, seed: int) -> Stale | No
         settings.append(f"training.steps: {manifest['steps']} then, {steps} now")
     summary = manifest_file.with_name("summary.json")
     if settings:
-        return Stale(cell.name, seed, tuple(settings), _renew(summary))
+        return Stale(cell.name, seed, tuple(settings), _renew(summary, files))
     try:
         present = inputs(config, cell)
     except DataError as error:
-        return Stale(cell.name, seed, (str(error),), _renew(summary))
+        return Stale(cell.name, seed, (str(error),), _renew(summary, files))
     behind = [
         f"{name}: its content has changed" for name in present
         if manifest["inputs"].get(name) != present[name]
@@ -57,21 +63,26 @@ def _training(config: Config, graph: Graph, cell: Cell, seed: int) -> Stale | No
     if not behind:
         return None
     # Neither is part of the name of the state, so that the old state has to go.
-    fresh = f"rolewise clean --state --cell {cell.name} --seed {seed} --yes && "
-    command = fresh + _renew(summary, force=manifest_file)
+    named = "".join(f" --configfile {file}" for file in files)
+    fresh = f"rolewise clean --state --cell {cell.name} --seed {seed} --yes{named} && "
+    command = fresh + _renew(summary, files, force=manifest_file)
     return Stale(cell.name, seed, tuple(behind), command)
 
 
-def _evaluation(config: Config, graph: Graph, cell: Cell, seed: int) -> Stale | None:
+def _evaluation(
+    config: Config, graph: Graph, files: Sequence[Path], cell: Cell, seed: int
+) -> Stale | None:
     folder = graph.layout.cell(cell, seed)
     if not (folder / "evaluations.parquet").is_file():
         return None
-    if graph.layout.evaluation_state(config, cell, seed).is_dir():
+    # The name of the state holds the settings; without any state nothing can be said.
+    state = graph.layout.evaluation_state(config, cell, seed)
+    if state.is_dir() or not list(state.parent.glob("evaluate-*")):
         return None
     if cell.trained and _manifest_hash(folder) != digest(training_subset(config, cell)):
         return None  # the training is stale, which covers it
-    reason = "evaluation: its settings have changed, or its state was cleaned"
-    command = _renew(folder / "summary.json", force=folder / "evaluations.parquet")
+    reason = "evaluation: its settings have changed"
+    command = _renew(folder / "summary.json", files, force=folder / "evaluations.parquet")
     return Stale(cell.name, seed, (reason,), command)
 
 
@@ -80,9 +91,10 @@ def _manifest_hash(folder: Path) -> str | None:
     return json.loads(file.read_text())["config_hash"] if file.is_file() else None
 
 
-def _renew(target: Path, force: Path | None = None) -> str:
-    forced = f"--forcerun {force} -- " if force else ""
-    return f"snakemake --cores all {forced}{target}"
+def _renew(target: Path, files: Sequence[Path], force: Path | None = None) -> str:
+    # The target comes first: options that take lists would swallow it.
+    named = f" --configfile {' '.join(map(str, files))}" if files else ""
+    return f"snakemake {target} --cores all{named}" + (f" --forcerun {force}" if force else "")
 
 
 def _changed(then: object, now: object, key: str = "") -> list[str]:

@@ -10,6 +10,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from rolewise.errors import SandboxError
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -74,18 +76,12 @@ def _gpu() -> Finding:
 
 
 def _sandbox(min_tier: int) -> Finding:
-    from rolewise.sandbox import probe
+    from rolewise.sandbox.tiers import probe, require
 
-    report = probe()
-    lost = f"; without {', '.join(report.lost)}" if report.lost else ""
-    found = f"tier {report.tier} of 1..3 (1 strongest){lost}"
-    if report.tier <= min_tier:
-        return Finding("sandbox", "ok", found)
-    advice = (
-        f"the configuration asks for tier {min_tier} (sandbox.min_tier): allow unprivileged user "
-        "namespaces (sysctl kernel.unprivileged_userns_clone=1) or raise min_tier knowingly"
-    )
-    return Finding("sandbox", "missing", found, advice)
+    try:
+        return Finding("sandbox", "ok", require(min_tier).summary)
+    except SandboxError as error:
+        return Finding("sandbox", "missing", probe().summary, str(error))
 
 
 def _vllm() -> Finding:
