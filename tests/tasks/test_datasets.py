@@ -4,6 +4,7 @@ import json
 import pytest
 
 from rolewise.errors import ConfigError, DataError
+from rolewise.models.vocabulary import save_vocabulary, train_vocabulary
 from rolewise.runs.layout import layout
 from rolewise.tasks.datasets import deepcoder, hub
 from rolewise.tasks.datasets.check import check, histogram, limit_breaches, several_answers
@@ -302,14 +303,23 @@ def test_a_source_stays_pinned_until_another_revision_is_wanted(tmp_path, monkey
     assert found == ["first", "first", "second", "third"]
 
 
-def test_the_check_shows_counts_lengths_and_what_exceeds_the_caps(tmp_path):
+def test_the_check_shows_counts_tests_and_lengths(tmp_path):
     own = config(tmp_path)
-    for task in own.tasks:
-        prepare(own, task, layout(own).data(task))
-    text = check(own)
+    prepare(own, "Code", layout(own).data("Code"))
+    text = check(own, "Code")
     assert "train: 64 problems" in text and "validation: 80 problems" in text
     assert "hidden tests: 432 (median 3 a problem)" in text
     assert "words" in text and "#" in text
+
+
+def test_the_check_lists_prompts_over_the_cap_of_each_workflow(tmp_path):
+    own = config(tmp_path, settings={"caps.Math.prompt": {"default": 256, "Single": 3}})
+    prepare(own, "Math", layout(own).data("Math"))
+    texts = (p.prompt for p in read_problems(layout(own).data("Math") / "train.jsonl"))
+    save_vocabulary(train_vocabulary(texts, 300), layout(own).model("0.1M"))
+    text = check(own, "Math")
+    assert "over the prompt cap of default (256): none" in text
+    assert "over the prompt cap of Single (3): 144" in text
 
 
 def test_histograms_count_every_length():

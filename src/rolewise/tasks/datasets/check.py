@@ -27,57 +27,50 @@ _SEVERAL = re.compile(
 )
 
 
-def check(config: Config, prompt_root: Path = ROOT) -> str:
-    """A page of text on the prepared data of every task of the grid.
+def check(config: Config, task: str, prompt_root: Path = ROOT) -> str:
+    """A page of text on the prepared data of a task.
 
     Lengths are of the rendered generator prompt, in tokens of each model that is there, otherwise in
     words. Flags are hints: limits and several right answers are read from the statement.
     """
     places = layout(config)
-    tokenizers = {
-        scale: ChatTokenizer(places.model(scale), config.enable_thinking)
-        for scale in config.grid.scales
-        if (places.model(scale) / "tokenizer.json").is_file()
-    }
-    return "\n".join(
-        _task(config, task, places.data(task), tokenizers, prompt_root)
-        for task in config.grid.tasks
-    )
-
-
-def _task(
-    config: Config, task: str, folder: Path, tokenizers: dict[str, ChatTokenizer], root: Path
-) -> str:
+    folder = places.data(task)
     parts = {name: read_problems(folder / f"{name}.jsonl") for name in ("train", "validation")}
     manifest = _manifest(folder)
     lines = [f"{task}  ({folder})"]
     lines += [f"  {name}: {len(problems)} problems" for name, problems in parts.items()]
-    if manifest.get("revision"):
+    if "revision" in manifest:
         lines.append(f"  revision: {manifest['revision']}")
     problems = [*parts["train"], *parts["validation"]]
-    if task == "Code" or any(p.tests for p in problems):
-        tests = sorted(len(p.tests) for p in problems)
+    tests = sorted(len(p.tests) for p in problems)
+    if tests[-1]:
         calls = sum(p.fn_name is not None for p in problems)
         lines.append(
             f"  hidden tests: {sum(tests)} (median {tests[len(tests) // 2]} a problem); "
             f"{calls} problems call a function, {len(problems) - calls} use stdin"
         )
-    dropped = manifest.get("dropped", [])
-    lines += _listed("dropped", [f"{d['id']}: {d['reason']}" for d in dropped])
-    prompts = Prompts(config.prompts, task, root)
-    texts = [prompts.render("generator", problem=p, hint="") for p in problems]
-    for scale, tokenizer in tokenizers.items():
-        lengths = [
-            len(ids)
-            for ids in tokenizer.encode_batch([tokenizer.render(user(text)) for text in texts])
-        ]
-        lines += _lengths(f"{scale} tokens", lengths, problems, config.caps[task])
-    if not tokenizers:
-        lengths = [len(text.split()) for text in texts]
-        lines += _lengths("words (no model is built yet)", lengths, problems, None)
+    lines += _listed("dropped", [f"{d['id']}: {d['reason']}" for d in manifest.get("dropped", [])])
+    lines += _prompt_lengths(config, task, problems, prompt_root)
     lines += _listed("tests outside the stated limits", limit_breaches(problems))
     lines += _listed("several right answers, no checker", several_answers(problems))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
+
+
+def _prompt_lengths(
+    config: Config, task: str, problems: Sequence[Problem], root: Path
+) -> list[str]:
+    prompts = Prompts(config.prompts, task, root)
+    texts = [prompts.render("generator", problem=p, hint="") for p in problems]
+    lines = []
+    for scale in config.grid.scales:
+        folder = layout(config).model(scale)
+        if (folder / "tokenizer.json").is_file():
+            tokenizer = ChatTokenizer(folder, config.enable_thinking)
+            rendered = [tokenizer.render(user(text)) for text in texts]
+            lengths = [len(ids) for ids in tokenizer.encode_batch(rendered)]
+            lines += _lengths(f"{scale} tokens", lengths, problems, config.caps[task])
+    words = [len(text.split()) for text in texts]
+    return lines or _lengths("words (no model is built yet)", words, problems, None)
 
 
 def _manifest(folder: Path) -> dict:
