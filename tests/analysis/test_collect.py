@@ -7,7 +7,7 @@ import pytest
 
 from rolewise.analysis import measures
 from rolewise.analysis.cells import read_cells
-from rolewise.analysis.collect import collect
+from rolewise.analysis.collect import collect, write_cells
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.records import CELLS, METRICS
@@ -129,3 +129,31 @@ def test_a_missing_cell_is_an_error_and_on_request_a_visible_gap(study, tmp_path
     assert gap.value.isna().all()
     compared = found[(found.metric == "gain_sa") & (found.task == "Math")]
     assert compared.empty and (found.metric == "gain_base").any()
+
+
+def test_interventions_and_seeds_are_compared_with_their_plain_cell_of_the_same_seed(tmp_path):
+    settings = {
+        "grid.workflows": ["Voting"], "grid.policies": ["IP"], "grid.tasks": ["Math"],
+        "grid.single_agent": False, "evaluation.transfer_scales": [], "seeds": [0, 1],
+        "grid.variants": [{"name": "one-vote", "set": {"workflow.votes": 1}, "seeds": [1]}],
+    }  # fmt: skip
+    config = configs.config(tmp_path, settings=settings)
+    layout = synthetic.write_study(tmp_path, config)
+    cells = read_cells(config)
+    assert set(cells[cells.variant == ""].seed) == {0, 1}
+    found = cells[(cells.metric == "minus_plain") & (cells.split == "all")]
+    assert set(found.variant) == {"one-vote"} and set(found.seed) == {1}
+    last = found[found.checkpoint == "terminal"]
+    rates = [
+        pd.read_parquet(layout.cell(Cell("Voting", "IP", "0.1M", "Math", name), 1)
+                        / "evaluations.parquet").query("step == 40").correct.mean()
+        for name in ("one-vote", "")
+    ]  # fmt: skip
+    assert last.value.item() == pytest.approx(rates[0] - rates[1])
+
+
+def test_collecting_twice_writes_the_same_bytes(study):
+    config, layout = study
+    path = layout.tables / "cells.csv"
+    first = path.read_bytes()
+    assert write_cells(config).read_bytes() == first

@@ -1,10 +1,11 @@
 import pandas as pd
 import pytest
 
-from rolewise.analysis.regrade import RoleCall, judge_calls, parsed_text, regrade
+from rolewise.analysis.regrade import regrade
 from rolewise.errors import DataError
 from rolewise.records import CALLS, TRAJECTORIES
 from rolewise.tasks.problem import Problem
+from rolewise.workflows.judging import RoleCall, judge_calls, parsed_text
 from tests.analysis.fakes import BracketGrader
 
 PROBLEM = Problem("p1", "Math", "?", answer="7")

@@ -11,10 +11,10 @@ import re
 import numpy as np
 import pandas as pd
 
-from rolewise.analysis.regrade import kind_of
 from rolewise.analysis.statistics import RESAMPLES, Interval, percentile_interval, resample_counts
 from rolewise.config import Signatures
 from rolewise.tasks.boxed import last_box
+from rolewise.workflows.judging import kind_of
 
 CLOSEST = 0.5
 COMPONENTS = ("length_q50", "length_q90", "boxed", "code_block", "terse", "truncation")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from rolewise.analysis.regrade import parsed_text
 from rolewise.config import Config, for_cell
 from rolewise.errors import DataError
 from rolewise.grid import Cell
@@ -22,6 +21,7 @@ from rolewise.sampling.stage import Graded, Stage, open_sampler, open_stage, sam
 from rolewise.tasks.grade import Grade, reward_of
 from rolewise.tasks.problem import split_halves
 from rolewise.training.loop import checkpoint_steps
+from rolewise.workflows.judging import parsed_text
 
 log = logging.getLogger(__name__)
 

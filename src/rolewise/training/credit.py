@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rolewise.analysis.regrade import RoleCall, judge_calls, parsed_text
 from rolewise.config import Config
 from rolewise.sampling.episodes import CallKey, Episode
 from rolewise.tasks.grade import Grade, reward_of
 from rolewise.tasks.task import Task
 from rolewise.workflows.base import Topology
+from rolewise.workflows.judging import RoleCall, judge_calls, parsed_text
 
 
 def broadcast(episodes: Sequence[Episode], rewards: Sequence[float]) -> list[dict[CallKey, float]]:
