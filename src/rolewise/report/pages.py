@@ -163,7 +163,7 @@ def _cost(runs: Iterable[Run], metric: str) -> list[float]:
 
 
 def _range(values: Iterable[Any]) -> str:
-    known = sorted(set(values))
+    known = sorted({value for value in values if value is not None})
     if not known:
         return "not recorded"
     return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
