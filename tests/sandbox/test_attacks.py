@@ -11,13 +11,14 @@ from rolewise.config import SandboxLimits
 from rolewise.sandbox.job import Job
 from rolewise.sandbox.pool import Pool, single
 from tests.sandbox.attacks import ATTACKS, LIBC
+from tests.sandbox.attacks_on_resources import RESOURCES
 from tests.sandbox.world import SECRET, world
 
 LIMITS = SandboxLimits()
 CASES = [
     pytest.param(tier, attack, id=f"tier{tier}-{attack.name.replace(' ', '-')}")
     for tier in (1, 2, 3)
-    for attack in ATTACKS
+    for attack in ATTACKS + RESOURCES
     if tier in attack.tiers
 ]
 

@@ -15,7 +15,6 @@ import importlib.machinery
 import importlib.util
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from rolewise.sandbox import candidate, kernel, landlock, namespaces, seccomp
+from rolewise.sandbox.process_table import ProcessTable
 
 _STACK = 64 << 20
 _REPORT = struct.Struct("=id")  # wait status, CPU seconds
@@ -69,9 +69,8 @@ class Worker:
     plan: Plan
     lock: candidate.Lock
     channel: socket.socket
-    process_table: int | None
+    table: ProcessTable | None
     lost: list[str]
-    own_pages: int = 0
 
 
 class _AllowedPackages(importlib.machinery.PathFinder):
@@ -158,9 +157,8 @@ def _prepare(plan: Plan, channel: socket.socket) -> Worker:
     lock = candidate.Lock(plan.tier, filter_, ruleset, process_limit, capabilities)
     gc.collect()
     gc.freeze()
-    worker = Worker(plan, lock, channel, process_table, lost)
-    worker.own_pages = _memory_pages(worker, os.getpid())
-    return worker
+    table = None if process_table is None else ProcessTable(process_table)
+    return Worker(plan, lock, channel, table, lost)
 
 
 def _become_user(plan: Plan) -> tuple[int, int | None]:
@@ -300,10 +298,11 @@ def _watch(worker: Worker, pid: int, limits: dict, began: float) -> tuple[str | 
     program may be to blame, and the CPU time seen. Time spent waiting for a core does not count
     where the process table tells it; a busy machine then only delays the verdict.
     """
-    watched = worker.process_table is not None
-    allowance = limits["cpu_s"] + 1 if watched else 2 * limits["cpu_s"] + 2
+    table = worker.table
+    allowance = 2 * limits["cpu_s"] + 2 if table is None else limits["cpu_s"] + 1
     pidfd = os.pidfd_open(pid)
     killed, starved, cpu = None, False, 0.0
+    seen: dict[str, tuple[int, int]] = {}
     try:
         while killed is None:
             ended = dict(_wait([pidfd, worker.plan.judge], _TICK))
@@ -312,14 +311,19 @@ def _watch(worker: Worker, pid: int, limits: dict, began: float) -> tuple[str | 
                 os._exit(0)
             if pidfd in ended:
                 break
-            cpu, waited, pages = _usage(worker, pid)
+            waited = memory = 0.0
+            if table is not None:
+                # In its own namespace everything but this process and the test's init is the test.
+                running = table.others(pid) if worker.plan.tier == 1 else [pid]
+                cpu, waited = table.times(running, seen)
+                memory = table.memory_beyond_own(running)
             elapsed = time.monotonic() - began
             if cpu >= limits["cpu_s"]:
                 killed = "cpu"
-            elif pages * resource.getpagesize() > (limits["memory_mb"] + 256) << 20:
+            elif memory > limits["memory_mb"] + 256:
                 killed = "memory"
             elif elapsed - cpu - waited > allowance:
-                killed, starved = "wall", not watched
+                killed, starved = "wall", table is None
             elif elapsed > 10 * allowance:
                 killed, starved = "wall", True
         if killed is not None:
@@ -327,64 +331,3 @@ def _watch(worker: Worker, pid: int, limits: dict, began: float) -> tuple[str | 
     finally:
         os.close(pidfd)
     return killed, starved, cpu
-
-
-def _usage(worker: Worker, pid: int) -> tuple[float, float, int]:
-    """CPU seconds, seconds spent waiting for a core, and pages of memory of all the test's tasks."""
-    table = worker.process_table
-    if table is None:
-        return 0.0, 0.0, 0
-    own = os.getpid()
-    running = [pid]
-    if worker.plan.tier == 1:
-        running = [int(n) for n in os.listdir(table) if n.isdigit() and int(n) not in (own, pid)]
-    cpu = waited = 0.0
-    pages = 0
-    for process in running:
-        pages += max(0, _memory_pages(worker, process) - worker.own_pages)
-        for on_cpu, in_queue in _schedule(table, process):
-            cpu += on_cpu
-            waited += in_queue
-    return cpu, waited, pages
-
-
-def _schedule(table: int, process: int) -> list[tuple[float, float]]:
-    times = []
-    for task in _listdir(table, f"{process}/task"):
-        fields = _read(table, f"{process}/task/{task}/schedstat").split()
-        if len(fields) >= 2:
-            times.append((int(fields[0]) / 1e9, int(fields[1]) / 1e9))
-    return times
-
-
-def _memory_pages(worker: Worker, process: int) -> int:
-    if worker.process_table is None:
-        return 0
-    fields = _read(worker.process_table, f"{process}/statm").split()
-    return int(fields[1]) if len(fields) > 1 else 0
-
-
-def _listdir(table: int, path: str) -> list[str]:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY, dir_fd=table)
-    except OSError:
-        return []
-    try:
-        return os.listdir(fd)
-    except OSError:
-        return []
-    finally:
-        os.close(fd)
-
-
-def _read(table: int, path: str) -> bytes:
-    try:
-        fd = os.open(path, os.O_RDONLY, dir_fd=table)
-    except OSError:
-        return b""
-    try:
-        return os.read(fd, 4096)
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)
