@@ -7,6 +7,7 @@ what is no number or function is left to `math_verify.verify`.
 
 from __future__ import annotations
 
+import math
 import re
 
 import sympy as sp
@@ -130,21 +131,14 @@ def is_huge(expression: sp.Basic) -> bool:
 
 
 def _bits(node: sp.Basic) -> float:
-    """Estimated size of a power or factorial of numbers; infinite inside a tower."""
+    """Estimated bits of a power or factorial of numbers, 0 for anything else."""
     if isinstance(node, sp.factorial):
         n = _rough(node.args[0])
-        return (
-            0.0
-            if n is None
-            else n * max(1.0, abs(n)).bit_length()
-            if isinstance(n, int)
-            else n * 30
-        )
+        return 0.0 if n is None or n < 2 else n * math.log2(n)
     if isinstance(node, sp.Pow):
         base, exponent = _rough(node.base), _rough(node.exp)
-        if base is None or exponent is None or abs(base) <= 1:
-            return 0.0
-        return abs(exponent) * max(1.0, sp.log(abs(base), 2).evalf(5))
+        if base is not None and exponent is not None and abs(base) > 1:
+            return abs(exponent) * max(1.0, math.log2(abs(base)))
     return 0.0
 
 
@@ -154,21 +148,21 @@ def _rough(node: sp.Basic) -> float | None:
         return None
     if isinstance(node, sp.Integer | sp.Rational):
         return float(node)
-    if isinstance(node, sp.Pow):
-        base, exponent = _rough(node.base), _rough(node.exp)
-        return None if base is None or exponent is None else float(base) ** float(exponent)
     parts = [_rough(arg) for arg in node.args]
     if None in parts:
         return None
     if isinstance(node, sp.Add):
-        return float(sum(parts))
+        return math.fsum(parts)
     if isinstance(node, sp.Mul):
-        product = 1.0
-        for part in parts:
-            product *= part
-        return product
-    if isinstance(node, sp.factorial):
-        return float("inf") if parts[0] > 170 else float(sp.factorial(int(parts[0])))
+        return math.prod(parts)
+    if isinstance(node, sp.Pow):
+        base, exponent = parts
+        # Roots of negative numbers and 1/0 are not what makes a value too large.
+        if (base < 0 and exponent % 1) or (base == 0 and exponent < 0):
+            return None
+        return base**exponent
+    if isinstance(node, sp.factorial) and parts[0] >= 0:
+        return math.inf if parts[0] > 170 else math.gamma(parts[0] + 1)
     return None
 
 
