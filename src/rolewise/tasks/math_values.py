@@ -126,7 +126,7 @@ def is_huge(expression: sp.Basic) -> bool:
     """Whether evaluating would build an integer of more than `MOST_BITS` bits."""
     try:
         return any(_bits(node) > MOST_BITS for node in sp.preorder_traversal(expression))
-    except OverflowError:
+    except (OverflowError, ValueError):
         return True
 
 
