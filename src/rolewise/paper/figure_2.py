@@ -47,6 +47,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
             if i == 0:
                 panel.set_title(scale)
         axes[i, 0].set_ylabel(f"{task}: change (points)")
+    style.percent_axis(axes[0, 0])
     figure.legend(
         handles=style.policy_handles(policies, line=False), loc="outside upper right", ncols=4
     )

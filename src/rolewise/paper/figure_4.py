@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 
 from rolewise.grid import BASE, SINGLE, SINGLE_AGENT, Cell
 from rolewise.paper import style
+from rolewise.paper.curves import WINDOW, smooth
 from rolewise.paper.study import Study
 
 TITLE = "Training dynamics"
 
-WINDOW = 5
 TRAINING, VALIDATION = "training success", "validation accuracy"
 
 
@@ -28,11 +28,13 @@ def data(study: Study) -> pd.DataFrame:
         ]
         for cell in cells:
             success = study.curve(cell, "success", "train")
-            smooth = success.value.rolling(WINDOW, center=True, min_periods=1).mean()
             accuracy = study.curve(cell, "accuracy", "all")
             frames += [
                 success.assign(
-                    panel=TRAINING, smooth=smooth, workflow=workflow, policy=cell.policy
+                    panel=TRAINING,
+                    smooth=smooth(success.value),
+                    workflow=workflow,
+                    policy=cell.policy,
                 ),
                 accuracy.assign(panel=VALIDATION, workflow=workflow, policy=cell.policy),
             ]
@@ -68,9 +70,11 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         axes[0, j].set_title(workflow)
         _training(axes[0, j], part[part.panel == TRAINING], policies)
         _validation(axes[1, j], part[part.panel == VALIDATION], policies)
-        axes[1, j].set_xlabel("training step")
+        style.step_axis(axes[1, j])
     axes[0, 0].set_ylabel("training success (%)")
     axes[1, 0].set_ylabel("validation accuracy (%)")
+    for row in axes:
+        style.percent_axis(row[0])
     figure.legend(handles=style.policy_handles(policies), loc="outside upper right", ncols=4)
     scale, task = study.dynamics
     note = f"{study.scale_label(scale)}, {task}. Shaded: {study.interval}. {study.footer('all')}"

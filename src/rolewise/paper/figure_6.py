@@ -78,12 +78,13 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         if not part.empty:
             style.role_legend(axes[0, j])
         _accuracy(axes[2, j], part[part.panel == ACCURACY], study, cell)
-        axes[2, j].set_xlabel("training step")
+        style.step_axis(axes[2, j])
     for i, label in enumerate([*AMPLITUDES.values(), ACCURACY]):
         axes[i, 0].set_ylabel(label)
-        if label != ACCURACY and style.spans_log(frame[frame.panel == label].value):
-            axes[i, 0].set_yscale("log")
-            style.plain_log(axes[i, 0].yaxis)
+        if label == ACCURACY:
+            style.percent_axis(axes[i, 0])
+        else:
+            style.amplitude_scale(axes[i, 0].yaxis, frame[frame.panel == label].value)
     style.footnote(figure, f"Shaded: {study.interval}. {study.footer('all')}")
     return figure
 

@@ -9,13 +9,13 @@ from matplotlib.lines import Line2D
 
 from rolewise.grid import ISOLATED, SHARED, Cell
 from rolewise.paper import style
+from rolewise.paper.curves import WINDOW, smooth
 from rolewise.paper.study import Study
 from rolewise.workflows.base import topology
 
 TITLE = "Gradient share of roles and coherence of parallel slots"
 
 SHARE, COHERENCE = "gradient share", "coherence"
-WINDOW = 5
 
 
 def data(study: Study) -> pd.DataFrame:
@@ -30,10 +30,13 @@ def data(study: Study) -> pd.DataFrame:
             if policy == SHARED:
                 for role in shape.roles:
                     share = study.curve(cell, "role_grad_share", "train", role)
-                    smooth = share.value.rolling(WINDOW, center=True, min_periods=1).mean()
                     frames.append(
                         share.assign(
-                            panel=SHARE, role=role, smooth=smooth, workflow=workflow, policy=policy
+                            panel=SHARE,
+                            role=role,
+                            smooth=smooth(share.value),
+                            workflow=workflow,
+                            policy=policy,
                         )
                     )
             if shape.parallel:
@@ -70,7 +73,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
             )
         else:
             style.say_missing(axes[1, j], "no parallel slots", ticks=True)
-        axes[1, j].set_xlabel("training step")
+        style.step_axis(axes[1, j])
     axes[0, 0].set_ylabel("share of the SP gradient")
     axes[1, 0].set_ylabel("coherence of slots")
     handles = style.policy_handles(

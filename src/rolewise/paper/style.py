@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from rolewise.grid import BASE, ISOLATED, SHARED, SINGLE, SINGLE_AGENT
 
@@ -43,6 +43,10 @@ ROLE_LINES = ("-", "--", "-.", ":")
 ROLE_MARKERS = ("o", "s", "^", "D", "v")
 
 GAP = {"facecolor": "white", "edgecolor": "0.75", "hatch": "/////", "linewidth": 0}
+
+# Amplitudes below this are float noise; accuracy panels show at least that many points.
+NOISE = 0.01
+LEAST_POINTS = 10
 
 
 def styled() -> AbstractContextManager[None]:
@@ -114,6 +118,32 @@ def spans_log(values: Iterable[float]) -> bool:
     return len(positive) > 0 and max(positive) > 4 * min(positive)
 
 
+def amplitude_scale(axis: Axis, values: pd.Series) -> None:
+    """Logarithmic where the values span much; around 0 linear where some are not positive."""
+    if not spans_log(values):
+        return
+    if values.min() > 0:
+        axis.axes.set_yscale("log")
+        plain_log(axis)
+    elif values.max() > 10 * NOISE:
+        axis.axes.set_yscale("symlog", linthresh=NOISE, linscale=0.5)
+        axis.set_major_formatter("{x:g}")
+
+
+def step_axis(axes: Axes) -> None:
+    """Training steps along x: whole numbers, few of them."""
+    axes.set_xlabel("training step")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+
+
+def percent_axis(axes: Axes) -> None:
+    """At least ten points from bottom to top, so that noise does not fill a panel."""
+    low, high = axes.get_ylim()
+    if high - low < LEAST_POINTS:
+        middle = (low + high) / 2
+        axes.set_ylim(middle - LEAST_POINTS / 2, middle + LEAST_POINTS / 2)
+
+
 def plain_log(axis: Axis) -> None:
     """Plain numbers at 1, 2 and 5 of each decade, or at the decades where they are many."""
     low, high = axis.get_view_interval()
@@ -132,7 +162,13 @@ def say_lacking(axes: Axes, policies: Sequence[str]) -> None:
     if policies:
         names = ", ".join(POLICY_LABEL[policy] for policy in policies)
         axes.text(
-            0.98, 0.03, f"no results: {names}", transform=axes.transAxes, ha="right", color="0.35"
+            0.02,
+            0.97,
+            f"no results: {names}",
+            transform=axes.transAxes,
+            va="top",
+            color="0.35",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
         )
 
 

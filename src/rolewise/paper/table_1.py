@@ -15,11 +15,12 @@ from rolewise.analysis.statistics import (
 )
 from rolewise.grid import BASE, ISOLATED, SHARED, SINGLE, SINGLE_AGENT, Cell
 from rolewise.paper.study import GAP, KEYS, Estimate, Study
-from rolewise.paper.text import EM_DASH, interval, number
+from rolewise.paper.text import interval, number
 
 TITLE = "Validation accuracy by task, scale and workflow"
 
 LEVELS = {"base": BASE, "sa": SINGLE_AGENT, "sp": SHARED, "ip": ISOLATED}
+HEADINGS = {"base": "base", "sa": "SA-RL", "sp": "SP", "ip": "IP"}
 # Column -> (metric of the paired difference, policy of the cell that holds it, heading).
 DIFFERENCES = {
     "sa_minus_base": ("gain_base", SINGLE_AGENT, "SA-RL − base"),
@@ -35,20 +36,26 @@ ALPHA = 0.05
 def data(study: Study) -> pd.DataFrame:
     """A row per task, scale and workflow, accuracies as shares.
 
-    `<level>` with `_lo`, `_hi`: report half, trained cells at the best checkpoint; `<level>_select`:
-    the half it was chosen on; `<level>_terminal`: the last checkpoint. `<difference>` with `_lo`,
-    `_hi`: paired, same problems; `_p`: adjusted over the table by Holm's method.
+    `<level>` (of the grid's policies) with `_lo`, `_hi`: report half, trained cells at the best
+    checkpoint; `<level>_select`: the half it was chosen on; `<level>_terminal`: the last checkpoint.
+    `<difference>` with `_lo`, `_hi`: paired, same problems; `_p`: adjusted by Holm's method over all
+    cells of the comparison.
     """
     config = study.config
-    adjusted = {metric: _adjusted(study, metric) for metric, _, _ in DIFFERENCES.values()}
+    policies = [BASE, *config.grid.policies, *([SINGLE_AGENT] if config.grid.single_agent else [])]
+    levels = {name: policy for name, policy in LEVELS.items() if policy in policies}
+    differences = {
+        name: DIFFERENCES[name] for name in DIFFERENCES if set(name.split("_minus_")) <= set(levels)
+    }
+    adjusted = {metric: _adjusted(study, metric) for metric, _, _ in differences.values()}
     rows = []
     for task in config.grid.tasks:
         for scale in config.grid.scales:
             for workflow in _workflows(study):
                 row: dict[str, object] = {"task": task, "scale": scale, "workflow": workflow}
-                for level, policy in LEVELS.items():
+                for level, policy in levels.items():
                     row |= _level(study, level, _cell(workflow, policy, scale, task))
-                for name, (metric, policy, _) in DIFFERENCES.items():
+                for name, (metric, policy, _) in differences.items():
                     cell = _cell(workflow, policy, scale, task)
                     own = workflow == SINGLE or policy != SINGLE_AGENT
                     found = study.one(cell, metric, "best") if own else GAP
@@ -102,18 +109,18 @@ def _adjusted(study: Study, metric: str) -> dict[Cell, float]:
 
 def display(data: pd.DataFrame) -> pd.DataFrame:
     """Levels in percent, differences in points with intervals; a star marks differences that survive the correction."""
-    headings = {"base": "base", "sa": "SA-RL", "sp": "SP", "ip": "IP"}
     rows = []
     for row in data.to_dict("records"):
         shown = {key: row[key] for key in ("task", "scale", "workflow")}
-        shown |= {title: number(100 * row[level]) for level, title in headings.items()}
+        shown |= {HEADINGS[name]: number(100 * row[name]) for name in HEADINGS if name in row}
         for name, (_, _, heading) in DIFFERENCES.items():
+            if name not in row:
+                continue
             p = row[f"{name}_p"]
             star = "*" if p < ALPHA else ""
             shown[heading] = _points(row, name) + star
         rows.append(shown)
-    frame = pd.DataFrame(rows)
-    return frame.loc[:, ~(frame == EM_DASH).all()]
+    return pd.DataFrame(rows)
 
 
 def _points(row: dict, name: str) -> str:
@@ -127,7 +134,7 @@ def caption(study: Study, data: pd.DataFrame) -> str:
         "Accuracy in percent on the report half; trained cells at the checkpoint that is best on "
         "the select half, so that picking a peak cannot flatter. Differences in points, paired on "
         f"the same problems; SA-RL is compared with the base model of the single agent. Brackets: "
-        f"{study.interval} (those of the levels are in the csv); *: p < {ALPHA} after Holm's correction over the table. "
+        f"{study.interval} (those of the levels are in the csv); *: p < {ALPHA} after Holm's correction over all cells of a comparison. "
         f"{_detectable(study, data)}{study.footer()}"
     )
 
@@ -136,7 +143,9 @@ def _detectable(study: Study, data: pd.DataFrame) -> str:
     if len(study.config.seeds) > 1 or data.empty:
         return ""
     wide = [
-        data[f"{name}_hi"].astype(float) - data[f"{name}_lo"].astype(float) for name in DIFFERENCES
+        data[f"{name}_hi"].astype(float) - data[f"{name}_lo"].astype(float)
+        for name in DIFFERENCES
+        if name in data
     ]
     half, n = pd.concat(wide).median() / 2, data.n.median()
     if not np.isfinite(half):

@@ -7,7 +7,7 @@ import pandas as pd
 
 from rolewise.grid import ISOLATED, SHARED, Cell, trained_cells
 from rolewise.paper.study import Study, labels
-from rolewise.paper.text import EM_DASH, compact, grouped, number
+from rolewise.paper.text import compact, grouped, number
 
 TITLE = "Compute and accuracy gained for it"
 
@@ -65,7 +65,7 @@ def _ratio(frame: pd.DataFrame) -> dict[str, object]:
 
 
 def display(data: pd.DataFrame) -> pd.DataFrame:
-    """Costs rounded; columns that no cell has are left out."""
+    """Costs rounded; GPU seconds only where there are any."""
     rows = []
     for row in data.to_dict("records"):
         ratio = row["cell"] == RATIO
@@ -77,7 +77,7 @@ def display(data: pd.DataFrame) -> pd.DataFrame:
         shown["points per million tokens"] = compact(row["per_million"])
         rows.append(shown)
     frame = pd.DataFrame(rows)
-    return frame.loc[:, ~frame.isin([EM_DASH, "0"]).all()]
+    return frame.drop(columns=COSTS["gpu_s"]) if not data.gpu_s.any() else frame
 
 
 def caption(study: Study, data: pd.DataFrame) -> str:
