@@ -35,8 +35,8 @@ POLICY_LABEL = {BASE: "base", SINGLE_AGENT: "SA-RL", SHARED: "SP", ISOLATED: "IP
 WORKFLOW_MARKER = {SINGLE: "D", "Eval-Opt": "o", "Voting": "s", "Orch-Workers": "^"}
 SPARE_MARKERS = ("v", "P", "X", "h")
 
-TASK_COLOUR = {"Math": GREEN, "Code": PURPLE}
-SPARE_COLOURS = (SKY, ORANGE, YELLOW)
+TASK_COLOUR = {"Math": GREEN, "Code": ORANGE}
+SPARE_COLOURS = (SKY, PURPLE, YELLOW)
 
 ROLE_COLOURS = (ORANGE, GREEN, PURPLE, SKY, YELLOW)
 ROLE_LINES = ("-", "--", "-.", ":")
