@@ -82,3 +82,6 @@ def test_everything_after_the_cut_line_is_made_from_the_reference(clone):
     assert (made / "claims/claims.json").is_file()
     assert clone.planned(settings=FROZEN) == {}
     assert {p.name for p in (clone.path / "results").iterdir()} == {"reference", "frozen"}
+    report = clone.snakemake("--report", "report.zip", *FROZEN)
+    assert report.returncode == 0, report.stdout[-3000:]
+    assert (clone.path / "report.zip").stat().st_size > 100_000
