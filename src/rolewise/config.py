@@ -299,6 +299,9 @@ class Evaluation(Section):
     samples: Count = Field(1, description="samples per problem")
     trajectory_problems: Count = Field(100, description="problems whose calls are kept")
     transfer_scales: list[str] = Field([], description="scales of the generator-only transfer")
+    role_swap: list[Match] = Field(
+        [], description="cells whose roles are also evaluated alone and left out (Table 10)"
+    )
     version: OrMore = 1
 
 
@@ -574,7 +577,9 @@ def evaluation_subset(config: Config, cell: Cell) -> dict:
     own = for_cell(config, cell).model_dump()
     return {
         "cell": cell.name,
-        "evaluation": {k: v for k, v in own["evaluation"].items() if k != "transfer_scales"},
+        "evaluation": {
+            k: v for k, v in own["evaluation"].items() if k not in ("transfer_scales", "role_swap")
+        },
         "data": own["tasks"][cell.task],
         "caps": own["caps"][cell.task],
     } | {

@@ -60,6 +60,8 @@ TRAJECTORIES = {
 REGRADED = ("checkpoint", "answer", "answer_key", "role_correct")
 CALLS = {name: text for name, text in TRAJECTORIES.items() if name not in REGRADED}
 
+SWAPS = {"trained": "roles that use their trained adapter, joined by +"} | EVALUATIONS
+
 METRICS = {
     "step": "training step, from 1",
     "role": "role, or `all` for the whole step",

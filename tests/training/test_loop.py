@@ -3,11 +3,13 @@
 import hashlib
 import json
 
+import pandas as pd
 import pytest
 
 from rolewise.config import for_cell
-from rolewise.errors import Interrupted, StateError
+from rolewise.errors import Interrupted, RolewiseError, StateError
 from rolewise.evaluation.evaluate import evaluate
+from rolewise.evaluation.swap import mixtures, swap_roles
 from rolewise.evaluation.transfer import transfer
 from rolewise.grid import parse_cell
 from rolewise.runs.layout import layout
@@ -162,3 +164,21 @@ def test_problems_come_in_epochs_of_every_problem_once():
     for epoch in range(3):
         assert sorted(drawn[7 * epoch : 7 * (epoch + 1)]) == problems
     assert problems_of_step(problems, 1, 3, 0) != problems_of_step(problems, 1, 3, 1)
+
+
+def test_role_swap_evaluates_every_mixture_once(tmp_path):
+    name = CELLS[1]
+    config = tiny_study(tmp_path, {"training.steps": 2})
+    run(config, name)
+    evaluate(config, parse_cell(config, name), 0)
+    frame = pd.read_parquet(swap_roles(config, parse_cell(config, name), 0))
+    assert frame.groupby("trained").size().to_dict() == {
+        mixture: 20
+        for mixture in (
+            "orchestrator", "worker", "synthesizer", "worker+synthesizer",
+            "orchestrator+synthesizer", "orchestrator+worker",
+        )
+    }  # fmt: skip
+    assert mixtures(("generator", "aggregator")) == [("generator",), ("aggregator",)]
+    with pytest.raises(RolewiseError, match="several roles"):
+        swap_roles(config, parse_cell(config, "SA-RL-0.1M-Math"), 0)

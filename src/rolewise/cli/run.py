@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Run")(evaluate)
     app.command(rich_help_panel="Run")(summarise)
     app.command(rich_help_panel="Run")(transfer)
+    app.command(rich_help_panel="Run")(swap)
 
 
 def data(
@@ -113,6 +114,17 @@ def transfer(
     from rolewise.evaluation.transfer import transfer as run
 
     run(_start(configfile), workflow, scale, task, seed)
+
+
+def swap(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None:
+    """Evaluate every mixture of trained and base roles of a cell, at its best checkpoint.
+
+    Example: `rolewise swap Voting-IP-0.3M-Math`
+    """
+    from rolewise.evaluation.swap import swap_roles
+
+    config = _start(configfile)
+    swap_roles(config, parse_cell(config, cell), seed)
 
 
 def _start(configfile: ConfigFiles):

@@ -98,6 +98,27 @@ def accuracy_table(evaluations: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def best_step(config: Config, cell: Cell, seed: int) -> int:
+    """The checkpoint of `cell` with the highest accuracy on the select half; the earliest on a tie."""
+    file = layout(config).cell(cell, seed) / "accuracy.csv"
+    if not file.is_file():
+        raise DataError(f"{file}: not there; `snakemake --cores 1 {file}` makes it")
+    table = pd.read_csv(file)
+    rows = table[(table.split == "select") & table.step.isin(evaluation_steps(config, cell))]
+    return int(rows.sort_values(["accuracy", "step"], ascending=[False, True]).iloc[0].step)
+
+
+def require_checkpoint(training: StateDir, step: int) -> Path:
+    """The intact checkpoint of `step`; DataError if it is missing or damaged."""
+    found = training.latest(step)
+    if found is None or found[0] != step:
+        raise DataError(
+            f"{training.checkpoint(step)}: checkpoint missing or damaged; `snakemake -f` the cell's "
+            "manifest.json to train it again"
+        )
+    return found[1]
+
+
 def call_rows(episode: Episode, grade: Grade, reward: float, step: int) -> list[dict]:
     """One row per call of an episode (keys of CALLS)."""
     rows = []
@@ -158,13 +179,8 @@ def _evaluation_rows(stage: Stage, graded: Graded, rewards: list[float], step: i
 def _policy(stage: Stage, training: StateDir | None, step: int) -> Policy:
     if training is None:
         return Policy(stage.backbone, {})
-    found = training.latest(step)
-    if found is None or found[0] != step:
-        raise DataError(
-            f"{training.checkpoint(step)}: checkpoint missing or damaged; "
-            f"`snakemake -f` the cell's manifest.json to train it again"
-        )
-    return saved_policy(stage.cell, stage.topology.roles, found[1] / "adapters", stage.backbone)
+    folder = require_checkpoint(training, step)
+    return saved_policy(stage.cell, stage.topology.roles, folder / "adapters", stage.backbone)
 
 
 def _shard(folder: Path, name: str, step: int) -> Path:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from rolewise.config import Config, digest, evaluation_subset, training_subset
 from rolewise.errors import DataError
-from rolewise.evaluation.evaluate import accuracy_table, evaluate_policy
+from rolewise.evaluation.evaluate import accuracy_table, best_step, evaluate_policy
 from rolewise.grid import BASE, SINGLE, SINGLE_AGENT, Cell
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.policy import Policy
@@ -17,7 +17,6 @@ from rolewise.records import EVALUATIONS, write_parquet, write_text
 from rolewise.runs.layout import layout
 from rolewise.runs.state import StateDir
 from rolewise.sampling.stage import open_stage
-from rolewise.training.loop import checkpoint_steps
 
 
 def transfer(config: Config, workflow: str, scale: str, task: str, seed: int) -> Path:
@@ -65,13 +64,3 @@ def transfer(config: Config, workflow: str, scale: str, task: str, seed: int) ->
     }
     write_text(folder / "summary.json", json.dumps(summary, indent=1))
     return folder / "summary.json"
-
-
-def best_step(config: Config, cell: Cell, seed: int) -> int:
-    """The checkpoint of `cell` with the highest accuracy on the select half; the earliest on a tie."""
-    file = layout(config).cell(cell, seed) / "accuracy.csv"
-    if not file.is_file():
-        raise DataError(f"{file}: not there; `snakemake --cores 1 {file}` makes it")
-    table = pd.read_csv(file)
-    rows = table[(table.split == "select") & table.step.isin(checkpoint_steps(config))]
-    return int(rows.sort_values(["accuracy", "step"], ascending=[False, True]).iloc[0].step)
