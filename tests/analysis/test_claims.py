@@ -12,6 +12,7 @@ from rolewise.analysis.evidence import (
     SUPPORTED,
     UNDECIDED,
     Evidence,
+    ends_of,
     judge_means,
     judge_share,
     spearman,
@@ -303,6 +304,12 @@ def test_means_are_corrected_over_their_family():
     assert judge_means([clear, none, -clear, clear[:2], np.empty(0)]) == [
         SUPPORTED, UNDECIDED, CONTRADICTED, UNDECIDED, UNDECIDED,
     ]  # fmt: skip
+
+
+def test_equal_values_have_a_mean_but_no_interval():
+    assert ends_of(np.zeros(6)) == (0, None, None)
+    mean, lo, hi = ends_of(np.array([0.1, 0.2, 0.3]))
+    assert lo < mean < hi
 
 
 def test_rank_correlation_has_a_fisher_interval():

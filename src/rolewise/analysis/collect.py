@@ -57,8 +57,9 @@ def collect(config: Config, allow_missing: bool = False) -> pd.DataFrame:
     gaps = [(cell, seed) for cell, seed in cells if not study.finished(cell, seed)]
     if gaps and not allow_missing:
         names = ", ".join(f"{cell}/seed{seed}" for cell, seed in gaps[:5])
+        names += ", ..." if len(gaps) > 5 else ""
         raise DataError(
-            f"{len(gaps)} of {len(cells)} cells have no results ({names}, ...); run "
+            f"{len(gaps)} of {len(cells)} cells have no results ({names}); run "
             "`snakemake --cores all`, or ask for --allow-missing to see the gaps"
         )
     rows: list[Row] = []

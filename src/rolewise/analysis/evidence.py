@@ -157,7 +157,8 @@ class Evidence:
             if seeds >= FEWEST_UNITS
             else f"{seeds} seed{'s' if seeds > 1 else ''} per cell: nothing is said about other seeds."
         )
-        return text + (f" {self.missing} cells are missing." if self.missing else "")
+        gaps = "1 cell is" if self.missing == 1 else f"{self.missing} cells are"
+        return text + (f" {gaps} missing." if self.missing else "")
 
 
 def at_checkpoint(rows: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -209,8 +210,11 @@ def judge_means(samples: list[np.ndarray]) -> list[Verdict]:
 
 
 def ends_of(values: np.ndarray) -> tuple[float, float | None, float | None]:
-    """Mean of `values` and the ends of its t interval over them (None below three)."""
-    found = seed_interval(values)
+    """Mean of `values` and the ends of its t interval over them.
+
+    None below three values, and for equal ones: they show no spread to judge by.
+    """
+    found = seed_interval(values) if np.ptp(values) > 0 else None
     return float(np.mean(values)), found and found.lo, found and found.hi
 
 
