@@ -48,6 +48,7 @@ rule collect_cells:
     input:
         study.paths(study.trained + study.base, "summary.json"),
         transfer_files("summary.json"),
+        study.paths(study.swaps, "swaps.parquet"),
     output:
         f"{ROOT}/tables/cells.csv",
     log:

@@ -10,6 +10,7 @@ rule evaluate:
     input:
         study.paths(study.trained + study.base, "evaluations.parquet", "accuracy.csv"),
         transfer_files("evaluations.parquet"),
+        study.paths(study.swaps, "swaps.parquet"),
 
 
 rule evaluate_cell:
@@ -84,3 +85,34 @@ rule transfer_generator:
         "python -m rolewise.runs.gpu_lease {resources.gpu} --"
         " rolewise transfer {wildcards.wf} {wildcards.scale} {wildcards.task}"
         ' --seed {wildcards.seed} --configfile "$ROLEWISE_CONFIG" > {log:q} 2>&1'
+
+
+rule swap_roles:
+    """Evaluate trained roles among base partners, and the reverse, at the best checkpoint."""
+    input:
+        manifest=f"{CELL}/manifest.json",
+        accuracy=f"{CELL}/accuracy.csv",
+    output:
+        f"{CELL}/swaps.parquet",
+    log:
+        f"{LOGS}/swap/{{cell}}-seed{{seed}}.log",
+    benchmark:
+        f"{BENCHMARKS}/swap/{{cell}}-seed{{seed}}.tsv"
+    wildcard_constraints:
+        cell=TRAINED,
+    retries: 1
+    conda:
+        ENVIRONMENT
+    threads: study.config.resources.threads
+    resources:
+        gpu=study.config.resources.gpu,
+        mem_mb=lambda wildcards: 64000 if study.config.resources.gpu else 4000,
+        runtime=720,
+    params:
+        settings=lambda wildcards: study.evaluate_params(known_cell(wildcards).name),
+    message:
+        "Swapping roles of {wildcards.cell}, seed {wildcards.seed}"
+    shell:
+        "python -m rolewise.runs.gpu_lease {resources.gpu} --"
+        ' rolewise swap {wildcards.cell} --seed {wildcards.seed} --configfile "$ROLEWISE_CONFIG"'
+        " > {log:q} 2>&1"

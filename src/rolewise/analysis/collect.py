@@ -11,7 +11,14 @@ import numpy as np
 import pandas as pd
 
 from rolewise.analysis import detectors, measures
-from rolewise.analysis.outcomes import MEASURED, SPLITS, Outcomes, outcomes, require_same_problems
+from rolewise.analysis.outcomes import (
+    MEASURED,
+    SPLITS,
+    Outcomes,
+    interval_of,
+    outcomes,
+    require_same_problems,
+)
 from rolewise.analysis.signatures import Checkpoint, signatures
 from rolewise.analysis.sources import read_json, read_table
 from rolewise.analysis.statistics import Interval, bootstrap_means, paired_interval, paired_p
@@ -109,6 +116,25 @@ class _Study:
             metrics = read_table(self.places.cell(cell, seed) / "metrics.parquet")
             yield from _training(metrics)
         yield from self._signatures(cell, seed)
+        yield from self._swapped(cell, seed)
+
+    def _swapped(self, cell: Cell, seed: int) -> Iterator[Row]:
+        """Accuracy with only a role trained, and with all but it, where roles were swapped."""
+        path = self.places.cell(cell, seed) / "swaps.parquet"
+        if not path.is_file():
+            return
+        frame = read_table(path)
+        roles = topology(for_cell(self.config, cell), cell.workflow).roles
+        for role in roles:
+            others = "+".join(r for r in roles if r != role)
+            for metric, mixture in (("accuracy_only", role), ("accuracy_without", others)):
+                found = outcomes(frame[frame["trained"] == mixture].drop(columns="trained"))
+                (step,) = found.steps
+                for split in SPLITS:
+                    share = interval_of(
+                        found, "accuracy", step, split, self.config.signatures.bootstrap
+                    )
+                    yield _value("best", step, metric, share, split, role=role)
 
     def _compared(self, cell: Cell, seed: int, summary: dict) -> Iterator[Row]:
         single = Cell(SINGLE, SINGLE_AGENT, cell.scale, cell.task)

@@ -27,6 +27,7 @@ from rolewise.grid import (
     SINGLE_AGENT,
     Cell,
     base_of,
+    matches,
     seeds_of,
     trained_cells,
 )
@@ -107,6 +108,16 @@ class Graph:
             for workflow in self.config.grid.workflows
             for cell, seed in self.trained
             if cell.policy == SINGLE_AGENT and not cell.variant and cell.scale in scales
+        ]
+
+    @cached_property
+    def swaps(self) -> list[Run]:
+        """Trainings whose roles are swapped with base ones: those of several roles that are asked for."""
+        return [
+            (cell, seed)
+            for cell, seed in self.trained
+            if cell.policy != SINGLE_AGENT
+            and any(matches(cell, wanted) for wanted in self.config.evaluation.role_swap)
         ]
 
     @cached_property
