@@ -9,7 +9,7 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-_IN_MEMORY = 200_000
+_IN_MEMORY = 20_000  # about 6 MB; the file holds the rest
 _CHUNK = 500
 _BUSY_S = 30.0
 
