@@ -96,6 +96,7 @@ def finish(project: Project, *overlays: str) -> None:
     files = [f"{root}/data/{task}/manifest.json" for task in grid.tasks]
     files += [f"{root}/models/{scale}/manifest.json" for scale in grid.scales]
     files += graph.paths(graph.trained, *everyone, *logs) + graph.paths(graph.base, *everyone)
+    files += graph.paths(graph.swaps, "swaps.parquet")
     files += [
         f"{root}/transfer/{workflow}-{scale}-{task}/seed{seed}/{name}"
         for workflow, scale, task, seed in graph.transfers
