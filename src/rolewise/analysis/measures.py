@@ -22,6 +22,11 @@ COMPARED = {
     "format_share": "the same as a share of gain_base (empty: no gain)",
 }
 
+SWAPPED = {
+    "accuracy_only": "accuracy with only this role trained, its partners base models",
+    "accuracy_without": "accuracy with every role but this one trained",
+}
+
 DETECTED = {
     "cliff_drop": "peak minus terminal accuracy on the report half",
     "cliff": "1 if the drop reaches the threshold and its interval excludes 0",

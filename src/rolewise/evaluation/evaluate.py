@@ -12,7 +12,7 @@ from rolewise.config import Config, for_cell
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.policy.policy import Policy, routes, saved_policy
-from rolewise.records import EVALUATIONS, TRAJECTORIES, write_bytes, write_csv, write_parquet
+from rolewise.records import CALLS, EVALUATIONS, write_bytes, write_csv, write_parquet
 from rolewise.runs.layout import layout
 from rolewise.runs.signals import Stop, stop_requested
 from rolewise.runs.state import StateDir
@@ -24,11 +24,6 @@ from rolewise.training.loop import checkpoint_steps
 from rolewise.workflows.judging import parsed_text
 
 log = logging.getLogger(__name__)
-
-# The rest of a trajectory row is known only once the checkpoints are chosen and roles regraded.
-LATER = ("checkpoint", "answer", "answer_key", "role_correct")
-CALLS = {k: v for k, v in TRAJECTORIES.items() if k not in LATER}
-
 
 def evaluation_steps(config: Config, cell: Cell) -> list[int]:
     """Steps to evaluate: 0 for a base cell, else every checkpoint."""
