@@ -6,6 +6,7 @@ import json
 import pandas as pd
 import pytest
 
+from rolewise.analysis.summarise import summarise
 from rolewise.config import for_cell
 from rolewise.errors import Interrupted, RolewiseError, StateError
 from rolewise.evaluation.evaluate import evaluate
@@ -182,3 +183,16 @@ def test_role_swap_evaluates_every_mixture_once(tmp_path):
     assert mixtures(("generator", "aggregator")) == [("generator",), ("aggregator",)]
     with pytest.raises(RolewiseError, match="several roles"):
         swap_roles(config, parse_cell(config, "SA-RL-0.1M-Math"), 0)
+
+
+def test_checkpoints_that_no_analysis_needs_can_go(tmp_path):
+    name = CELLS[0]
+    settings = {"training.checkpoint_every": 1, "training.keep_checkpoints": "analysis"}
+    config = tiny_study(tmp_path, settings)
+    cell = parse_cell(config, name)
+    run(config, name)
+    evaluate(config, cell, 0)
+    evaluate(config, parse_cell(config, "Voting-Base-0.1M-Math"), 0)
+    assert state_of(config, name).steps() == [1, 2, 3, 4]
+    summary = json.loads(summarise(config, cell, 0).read_text())
+    assert state_of(config, name).steps() == sorted(set(summary["steps"].values()))

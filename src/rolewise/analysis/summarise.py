@@ -37,6 +37,7 @@ from rolewise.records import (
     write_text,
 )
 from rolewise.runs.layout import layout
+from rolewise.runs.state import StateDir
 from rolewise.tasks.problem import read_problems
 from rolewise.tasks.task import open_task
 from rolewise.workflows.base import topology
@@ -45,7 +46,8 @@ from rolewise.workflows.base import topology
 def summarise(config: Config, cell: Cell, seed: int) -> Path:
     """Write metrics, gradients, timings and trajectories of a cell, then its `summary.json`.
 
-    A base cell has evaluations and trajectories only. Missing or malformed input is a DataError.
+    A base cell has evaluations and trajectories only. Missing or malformed input is a DataError. With
+    `keep_checkpoints: analysis` only the early, best and terminal checkpoints are left in the state.
     """
     places = layout(config)
     own = for_cell(config, cell)
@@ -89,6 +91,10 @@ def summarise(config: Config, cell: Cell, seed: int) -> Path:
     summary = summary_of(config, cell, seed, Inputs(found, base, metrics, timings, manifest))
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / "summary.json", text + "\n")
+    if cell.trained and own.training.keep_checkpoints == "analysis":
+        training = StateDir(places.training_state(config, cell, seed))
+        with training.lock():
+            training.prune(set(checkpoints.values()))
     return folder / "summary.json"
 
 
