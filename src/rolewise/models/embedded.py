@@ -143,7 +143,7 @@ def _model(spec: EmbeddedModel, vocabulary: Tokenizer) -> Qwen3ForCausalLM:
             intermediate_size=spec.intermediate_size,
             max_position_embeddings=4096,
             tie_word_embeddings=True,
-            initializer_range=0.05,
+            initializer_range=0.1,
             bos_token_id=None,
             **ids,
         )
