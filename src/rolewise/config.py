@@ -556,6 +556,7 @@ def training_subset(config: Config, cell: Cell) -> dict:
         "training": training,
         "threads": own["resources"]["threads"],
         "processes": own["resources"]["processes"],
+        "extensions": _extensions(config, cell),
     } | {
         key: own[key]
         for key in (
@@ -567,9 +568,20 @@ def training_subset(config: Config, cell: Cell) -> dict:
             "reward",
             "ledger",
             "sandbox",
-            "extensions",
         )
     }
+
+
+def _extensions(config: Config, cell: Cell) -> dict:
+    """The extensions that `cell` uses: adding a workflow or a task renews no other cell."""
+    return {
+        "workflows": _only(config.extensions.workflows, cell.workflow),
+        "tasks": _only(config.extensions.tasks, cell.task),
+    }
+
+
+def _only(entries: dict[str, str], name: str) -> dict[str, str]:
+    return {name: entries[name]} if name in entries else {}
 
 
 def evaluation_subset(config: Config, cell: Cell) -> dict:
@@ -582,6 +594,7 @@ def evaluation_subset(config: Config, cell: Cell) -> dict:
         },
         "data": own["tasks"][cell.task],
         "caps": own["caps"][cell.task],
+        "extensions": _extensions(config, cell),
     } | {
         key: own[key]
         for key in (
@@ -591,6 +604,5 @@ def evaluation_subset(config: Config, cell: Cell) -> dict:
             "sampling",
             "reward",
             "sandbox",
-            "extensions",
         )
     }

@@ -141,12 +141,18 @@ class Graph:
         return canonical_json(self._dump["tasks"][task])
 
     def model_params(self, scale: str) -> str:
-        """What changes the base model of `scale`; an embedded one learns from tasks and prompts."""
+        """What changes the base model of `scale`; an embedded one learns from tasks and prompts.
+
+        Workflows of one's own are no part of its lessons, so that adding one keeps every model.
+        """
         spec = self._dump["models"][scale]
         if not self.learns_from_tasks(scale):
             return canonical_json(spec)
-        keys = ("tasks", "prompts", "workflow", "caps", "enable_thinking", "extensions")
-        return canonical_json({"model": spec} | {key: self._dump[key] for key in keys})
+        keys = ("tasks", "prompts", "workflow", "caps", "enable_thinking")
+        extensions = {"workflows": {}, "tasks": self._dump["extensions"]["tasks"]}
+        return canonical_json(
+            {"model": spec, "extensions": extensions} | {key: self._dump[key] for key in keys}
+        )
 
     def learns_from_tasks(self, scale: str) -> bool:
         """Whether the pipeline trains the model itself, on transcripts of the grid's tasks."""

@@ -17,6 +17,7 @@ from rolewise.config import Config, digest, for_cell
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.runs.layout import layout
+from rolewise.workflows.base import topology
 
 TRAINING_MODULES = ("policy", "sampling", "training", "workflows", "tasks", "sandbox")
 PACKAGES = (
@@ -57,13 +58,15 @@ def content_hash(manifest: Path) -> str:
 
 
 def inputs(config: Config, cell: Cell) -> dict[str, str]:
-    """Hashes of the data, model and prompts behind `cell`."""
+    """Hashes of the data, model and prompts behind `cell`; a workflow's own prompts count too."""
     places = layout(config)
+    prompts = for_cell(config, cell).prompts
+    own = topology(config, cell.workflow).prompts
     return {
         "data": content_hash(places.data(cell.task) / "manifest.json"),
         "model": content_hash(places.model(cell.scale) / "manifest.json"),
-        "prompts": tree_hash(PROMPTS / for_cell(config, cell).prompts / cell.task),
-    }
+        "prompts": tree_hash(PROMPTS / prompts / cell.task),
+    } | ({"own_prompts": tree_hash(own / prompts / cell.task)} if own else {})
 
 
 def identity(config: Config, cell: Cell, subset: dict) -> dict:

@@ -53,12 +53,13 @@ def open_stage(config: Config, cell: Cell, split: str) -> Iterator[Stage]:
     places = layout(config)
     problems = read_problems(places.data(cell.task) / f"{split}.jsonl")
     folder = places.model(cell.scale)
-    task = open_task(own, cell.task)
+    shape = topology(own, cell.workflow)
+    task = open_task(own, cell.task, shape.prompts)
     stage = Stage(
         own,
         cell,
         places,
-        topology(own, cell.workflow),
+        shape,
         task,
         ChatTokenizer(folder, own.enable_thinking),
         load_backbone(own, folder),

@@ -14,15 +14,19 @@ ROOT = Path("workflow/prompts")
 
 
 class Prompts:
-    """The templates of one prompt set and task; an undefined variable is an error."""
+    """The templates of one prompt set and task; an undefined variable is an error.
 
-    def __init__(self, name: str, task: str, root: Path = ROOT):
+    Those of `own`, a folder of a workflow's own prompts in the same layout, come first.
+    """
+
+    def __init__(self, name: str, task: str, root: Path = ROOT, own: Path | None = None):
         self.folder = root / name / task
         if not self.folder.is_dir():
             known = ", ".join(sorted(p.name for p in root.glob("*"))) or "none"
             raise ConfigError([f"prompts: no folder {self.folder} (prompt sets: {known})"])
+        folders = [self.folder] if own is None else [own / name / task, self.folder]
         self._environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(self.folder),
+            loader=jinja2.FileSystemLoader(folders),
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,

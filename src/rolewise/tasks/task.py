@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rolewise.config import Config
@@ -29,8 +30,11 @@ class Task:
         return self.grader.extract(text)
 
 
-def open_task(config: Config, name: str) -> Task:
-    """The task called `name`; use its `grader` as a context manager before grading."""
+def open_task(config: Config, name: str, prompts: Path | None = None) -> Task:
+    """The task called `name`; use its `grader` as a context manager before grading.
+
+    `prompts` is the folder of a workflow's own templates.
+    """
     from rolewise.workflows.base import load_object
 
     built_in = {
@@ -40,4 +44,4 @@ def open_task(config: Config, name: str) -> Task:
     path = (built_in | config.extensions.tasks).get(name)
     if path is None:
         raise ConfigError([f"task '{name}' is unknown; add it to extensions.tasks"])
-    return Task(name, Prompts(config.prompts, name), load_object(path)(config))
+    return Task(name, Prompts(config.prompts, name, own=prompts), load_object(path)(config))

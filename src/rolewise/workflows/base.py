@@ -7,8 +7,11 @@ at once and gives back their replies in the same order.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from rolewise.config import Config
@@ -81,7 +84,8 @@ Workflow = Generator[list[Call], Sequence[Reply], Outcome]
 class Topology:
     """A workflow function with its roles in order of first call; `main_role` solves the problem.
 
-    `parallel` is the role that occupies parallel slots, None if there is none.
+    `parallel` is the role that occupies parallel slots, None if there is none. `prompts` is a folder
+    of templates of the workflow's own, `<set>/<task>/<template>.j2`; they win over workflow/prompts.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Topology:
     roles: tuple[str, ...]
     main_role: str
     parallel: str | None = None
+    prompts: Path | None = None
 
 
 def user(text: str) -> tuple[Message, ...]:
@@ -114,8 +119,11 @@ def topology(config: Config, name: str) -> Topology:
 
 
 def load_object(path: str) -> Any:
-    """The object at `package.module:object`."""
+    """The object at `package.module:object`; modules of the current folder are found too."""
     module, _, attribute = path.partition(":")
+    # An installed command, unlike `python -m`, does not look into the folder it runs in.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
