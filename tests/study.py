@@ -40,9 +40,9 @@ SETTINGS = {
 
 
 @functools.cache
-def _prepared() -> Path:
+def _prepared(head_dim: int) -> Path:
     root = Path(tempfile.mkdtemp(prefix="rolewise-study-"))
-    small = config(root, settings=_flat())
+    small = config(root, settings=_flat(head_dim))
     places = layout(small)
     for task, spec in small.tasks.items():
         module = importlib.import_module(f"rolewise.tasks.generators.{spec.generator}")
@@ -58,14 +58,14 @@ def _prepared() -> Path:
     return root
 
 
-def _flat() -> dict:
+def _flat(head_dim: int) -> dict:
     # A scale's name holds a dot, so its model cannot be set by a dotted key.
     return {k: v for k, v in SETTINGS.items() if not k.startswith("models.")} | {
-        "models": {"0.1M": SETTINGS["models.0.1M"]}
+        "models": {"0.1M": SETTINGS["models.0.1M"] | {"head_dim": head_dim}}
     }
 
 
-def tiny_study(folder: Path, settings: dict | None = None) -> Config:
+def tiny_study(folder: Path, settings: dict | None = None, head_dim: int = 16) -> Config:
     """The configuration of a fresh study in `folder`, data and model prepared, nothing trained."""
-    shutil.copytree(_prepared(), folder, dirs_exist_ok=True)
-    return config(folder, settings=_flat() | (settings or {}))
+    shutil.copytree(_prepared(head_dim), folder, dirs_exist_ok=True)
+    return config(folder, settings=_flat(head_dim) | (settings or {}))

@@ -390,6 +390,27 @@ class Config(Section):
     resources: Resources = Resources()
     extensions: Extensions = Extensions()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _null_removes(cls, raw: Any) -> Any:
+        """In an entry of `tasks` or `models`, null means "not given".
+
+        A preset merged over this file can so drop keys of a kind that it replaces.
+        """
+        if not isinstance(raw, dict):
+            return raw
+        whole = dict(raw)
+        for section in ("models", "tasks"):
+            entries = whole.get(section)
+            if isinstance(entries, dict):
+                whole[section] = {
+                    name: {k: v for k, v in entry.items() if v is not None}
+                    if isinstance(entry, dict)
+                    else entry
+                    for name, entry in entries.items()
+                }
+        return whole
+
     @model_validator(mode="after")
     def _references_exist(self) -> Config:
         problems = []

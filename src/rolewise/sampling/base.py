@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,6 +40,9 @@ class Completion:
 
 class Sampler(Protocol):
     """Draws completions. Results depend on a request only (up to float rounding), not on its batch."""
+
+    def serving(self) -> AbstractContextManager[None]:
+        """A block of sampling from the policy as it is now; TrainingError if the sampler serves another."""
 
     def submit(self, requests: Sequence[tuple[int, Request]]) -> None:
         """Queue requests, each under a ticket of the caller's choice."""

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rolewise.config import Config, for_cell
-from rolewise.errors import ConfigError
 from rolewise.grid import Cell
 from rolewise.policy.backbone import Backbone
 from rolewise.policy.policy import Policy, load_backbone
@@ -73,17 +72,20 @@ def open_stage(config: Config, cell: Cell, split: str) -> Iterator[Stage]:
 def open_sampler(stage: Stage, policy: Policy) -> Iterator[Sampler]:
     """The configured sampling backend, serving `policy` as it changes."""
     settings = stage.config.sampling
-    if settings.backend == "torch":
-        yield TorchSampler(
-            policy.backbone,
-            policy.linear,
-            eos_ids=stage.tokenizer.eos_ids,
-            temperature=settings.temperature,
-            processed=settings.logprobs == "processed",
-            max_rows=settings.max_rows,
-        )
-    else:
-        raise ConfigError([f"sampling.backend: '{settings.backend}' is not available"])
+    if settings.backend == "vllm":
+        from rolewise.sampling.vllm_sampler import open_vllm
+
+        with open_vllm(stage, policy) as sampler:
+            yield sampler
+        return
+    yield TorchSampler(
+        policy.backbone,
+        policy.linear,
+        eos_ids=stage.tokenizer.eos_ids,
+        temperature=settings.temperature,
+        processed=settings.logprobs == "processed",
+        max_rows=settings.max_rows,
+    )
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,8 @@ def sample_and_grade(
 ) -> Graded:
     """Episodes of all `starts` and the grades of their outputs; abnormal ones are graded as empty."""
     began = clock()
-    episodes = run_episodes(rollout, sampler, starts, seed_parts)
+    with sampler.serving():
+        episodes = run_episodes(rollout, sampler, starts, seed_parts)
     sampled = clock()
     grades = rollout.task.grader.grade_many([(e.problem, e.graded_text) for e in episodes])
     graded = clock()

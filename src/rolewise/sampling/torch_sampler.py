@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -39,6 +40,10 @@ class TorchSampler:
             backbone, linear_of(name), eos_ids, temperature, processed, max_rows
         )
         self._batches: dict[str | None, _Batch] = {}
+
+    def serving(self) -> AbstractContextManager[None]:
+        """A block of sampling; the weights are the trainer's own, so there is nothing to bring about."""
+        return nullcontext()
 
     def submit(self, requests: Sequence[tuple[int, Request]]) -> None:
         """Queue requests, each under a ticket of the caller's choice."""
