@@ -40,16 +40,16 @@ class Match(Section):
 class Override(Section):
     """Settings that differ for some cells: `set` maps dotted keys to values."""
 
-    match: Match = Match()
-    set: dict[str, Any]
+    match: Match = Field(Match(), description="cells it applies to")
+    set: dict[str, Any] = Field(description="dotted keys and their values")
 
 
 class Variant(Section):
     """An intervention: the matched cells are trained again under `set`, named `<cell>~<name>`."""
 
-    name: Name
-    match: Match = Match()
-    set: dict[str, Any] = {}
+    name: Name = Field(description="appended to the cell's name as ~name")
+    match: Match = Field(Match(), description="cells that are trained again")
+    set: dict[str, Any] = Field({}, description="dotted keys and their values")
     seeds: list[OrMore] | None = Field(None, description="seeds of this variant; default: seeds")
 
 
@@ -70,13 +70,13 @@ class Grid(Section):
 class EmbeddedModel(Section):
     """A tiny Qwen3-architecture model that the pipeline trains itself."""
 
-    kind: Literal["embedded"]
-    hidden_size: Count
-    layers: Count
-    heads: Count
-    kv_heads: Count
-    head_dim: Count
-    intermediate_size: Count
+    kind: Literal["embedded"] = Field(description="trained here from scratch")
+    hidden_size: Count = Field(description="width of the residual stream")
+    layers: Count = Field(description="transformer layers")
+    heads: Count = Field(description="query heads")
+    kv_heads: Count = Field(description="key and value heads")
+    head_dim: Count = Field(description="width of a head")
+    intermediate_size: Count = Field(description="width of the feed-forward layer")
     vocab_size: Count = Field(description="upper bound of the BPE vocabulary")
     warm_start_steps: Count = Field(description="optimiser steps on noisy transcripts")
     warm_start_batch: Count = Field(description="transcripts per warm-start step")
@@ -89,25 +89,25 @@ class EmbeddedModel(Section):
 class HubModel(Section):
     """A pretrained model from the Hugging Face hub (or its offline cache)."""
 
-    kind: Literal["hub"]
-    repo: str
+    kind: Literal["hub"] = Field(description="fetched from the hub")
+    repo: str = Field(description="owner/name on the hub")
     revision: str | None = Field(None, description="null: resolved and recorded at first download")
 
 
 class PathModel(Section):
     """A model folder in Hugging Face format on this machine."""
 
-    kind: Literal["path"]
-    path: str
+    kind: Literal["path"] = Field(description="taken from a folder")
+    path: str = Field(description="the folder")
 
 
 class GgufModel(Section):
     """A GGUF file that a Python package carries (the `mini` preset)."""
 
-    kind: Literal["gguf"]
+    kind: Literal["gguf"] = Field(description="converted from a GGUF file")
     package: str = Field(description="distribution that carries the file")
     file: str = Field(description="file name inside the distribution")
-    sha256: str
+    sha256: str = Field(description="hash the file must have")
 
 
 ModelSpec = Annotated[EmbeddedModel | HubModel | PathModel | GgufModel, Field(discriminator="kind")]
@@ -116,22 +116,22 @@ ModelSpec = Annotated[EmbeddedModel | HubModel | PathModel | GgufModel, Field(di
 class ProceduralData(Section):
     """Problems made by a seeded generator."""
 
-    kind: Literal["procedural"]
+    kind: Literal["procedural"] = Field(description="made here, from a seed")
     generator: str = Field(description="module of rolewise.tasks.generators, or an import path")
     train: Count = Field(description="training problems")
     validation: Count = Field(description="validation problems, half select and half report")
-    seed: OrMore = 0
+    seed: OrMore = Field(0, description="seed of the generator")
     options: dict[str, Any] = Field({}, description="options of the generator")
 
 
 class HubData(Section):
     """A data set from the Hugging Face hub (or a local file in the same schema)."""
 
-    kind: Literal["dapo_math", "deepcoder"]
-    repo: str
-    subset: str
-    revision: str | None = None
-    seed: OrMore = 42
+    kind: Literal["dapo_math", "deepcoder"] = Field(description="schema of the data set")
+    repo: str = Field(description="owner/name on the hub, or a local file")
+    subset: str = Field(description="configuration of the data set")
+    revision: str | None = Field(None, description="null: resolved and recorded at first download")
+    seed: OrMore = Field(42, description="seed of shuffle and split")
     validation: int | float = Field(description="rows (integer) or share (fraction) held out")
     expect: dict[str, int] = Field({}, description="asserted counts, e.g. train, validation")
     verify_references: Literal[False, "tests", "problems"] = Field(
@@ -161,9 +161,11 @@ class Workflow(Section):
 class Sampling(Section):
     """How completions are drawn, in training and in evaluation."""
 
-    backend: Literal["torch", "vllm"] = "torch"
-    temperature: Positive = 0.7
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    backend: Literal["torch", "vllm"] = Field("torch", description="torch, in process, or vLLM")
+    temperature: Positive = Field(0.7, description="in training and in evaluation")
+    top_p: Annotated[float, Field(gt=0, le=1)] = Field(
+        1.0, description="1 = off; training refuses anything else"
+    )
     top_k: OrMore = Field(0, description="0 = off; training refuses anything else")
     logprobs: Literal["processed", "raw"] = Field(
         "processed", description="old log-probs at the sampling temperature, or at T = 1"
@@ -175,25 +177,31 @@ class Sampling(Section):
 class Caps(Section):
     """Token caps of one call; `prompt` may differ by workflow (key `default` for the others)."""
 
-    prompt: dict[str, Count]
-    response: Count
+    prompt: dict[str, Count] = Field(
+        description="most prompt tokens, by workflow; `default` for the others"
+    )
+    response: Count = Field(description="most completion tokens of a call")
 
 
 class Lora(Section):
     """Adapters: on every linear layer, B = 0 at the start, no dropout."""
 
-    rank: Count = 64
-    alpha: Positive = 32
+    rank: Count = Field(64, description="rank of every adapter")
+    alpha: Positive = Field(32, description="scale: updates count alpha / rank")
 
 
 class Optimizer(Section):
     """One optimiser per adapter."""
 
-    kind: Literal["adamw", "sgd"] = "adamw"
-    lr: Positive = 2e-5
-    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
-    eps: Positive = 1e-8
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    kind: Literal["adamw", "sgd"] = Field("adamw", description="sgd is a control without rescaling")
+    lr: Positive = Field(2e-5, description="learning rate after warm-up")
+    betas: tuple[Fraction, Fraction] = Field(
+        (0.9, 0.999), description="decay rates of the moments (adamw)"
+    )
+    eps: Positive = Field(1e-8, description="added to the denominator (adamw)")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(
+        0.01, description="decoupled decay of the adapter"
+    )
     clip_norm: Positive = Field(1.0, description="norm of the adapter being updated")
     warmup: OrMore = Field(15, description="linear warm-up ticks, then constant")
     tick: Literal["step", "role_update"] = Field("step", description="what a schedule tick is")
@@ -202,10 +210,14 @@ class Optimizer(Section):
 class Advantage(Section):
     """Group-relative advantages."""
 
-    group_by: Literal["episode", "slot", "role", "turn", "released"] = "episode"
-    normalise: Literal["std", "none"] = "std"
+    group_by: Literal["episode", "slot", "role", "turn", "released"] = Field(
+        "episode", description="which rewards are compared with each other"
+    )
+    normalise: Literal["std", "none"] = Field(
+        "std", description="divide by the group's standard deviation"
+    )
     per_role: bool = Field(False, description="agent-wise normalisation over a step's role rows")
-    eps: Annotated[float, Field(ge=0)] = 1e-6
+    eps: Annotated[float, Field(ge=0)] = Field(1e-6, description="added to the standard deviation")
     reward: Literal["broadcast", "role"] = Field(
         "broadcast", description="outcome reward for every role, or each role's own"
     )
@@ -214,27 +226,39 @@ class Advantage(Section):
 class Loss(Section):
     """Clipped policy-gradient objective."""
 
-    clip_low: Fraction = 0.2
-    clip_high: Fraction = 0.28
-    dual_clip: Annotated[float, Field(gt=1)] | None = 3.0
-    denominator: Literal["rows", "episodes"] = "rows"
-    role_weights: Literal["none", "token", "norm"] = "none"
+    clip_low: Fraction = Field(0.2, description="policy ratio is clipped below 1 - clip_low")
+    clip_high: Fraction = Field(0.28, description="and above 1 + clip_high")
+    dual_clip: Annotated[float, Field(gt=1)] | None = Field(
+        3.0, description="bound of the loss for negative advantages; null: none"
+    )
+    denominator: Literal["rows", "episodes"] = Field(
+        "rows", description="what the loss is averaged over; episodes: parallel slots add up"
+    )
+    role_weights: Literal["none", "token", "norm"] = Field(
+        "none", description="weigh roles alike by tokens or by gradient norm"
+    )
     kl_anchor: dict[str, Annotated[float, Field(ge=0)]] = Field(
         {}, description="beta of KL(role || base), by role"
     )
     importance: Literal["off", "truncate", "mask"] = Field(
         "off", description="correction between sampler and trainer"
     )
-    importance_cap: Positive = 2.0
+    importance_cap: Positive = Field(2.0, description="largest importance weight")
 
 
 class Update(Section):
     """How a step's rows become optimiser steps."""
 
-    steps: Literal["natural", "one_per_adapter"] = "natural"
+    steps: Literal["natural", "one_per_adapter"] = Field(
+        "natural", description="an optimiser step per mini-batch, or one per adapter"
+    )
     minibatch: Count = Field(512, description="rows of one natural optimiser step")
-    order: Literal["shuffled", "by_length"] = "shuffled"
-    remainder: Literal["merged", "kept"] = "merged"
+    order: Literal["shuffled", "by_length"] = Field(
+        "shuffled", description="order of rows before they are cut"
+    )
+    remainder: Literal["merged", "kept"] = Field(
+        "merged", description="a last, smaller mini-batch joins the one before, or is a step"
+    )
     microbatch_tokens: Count = Field(16384, description="tokens of one forward and backward pass")
 
 
@@ -242,16 +266,20 @@ class Damping(Section):
     """Coherence damping: a role's update is scaled by 1 - strength * max(0, cos(g, ema))."""
 
     strength: Annotated[float, Field(ge=0, le=0.9)] = Field(0.0, description="0 = off")
-    window: Count = 64
+    window: Count = Field(64, description="updates of the running mean")
 
 
 class Training(Section):
     """The training loop."""
 
-    steps: Count
-    prompts_per_step: Count
-    episodes_per_prompt: Annotated[int, Field(ge=2)] = 8
-    checkpoint_every: Count = 10
+    steps: Count = Field(description="updates of a cell; raise it to continue finished cells")
+    prompts_per_step: Count = Field(description="problems of a step")
+    episodes_per_prompt: Annotated[int, Field(ge=2)] = Field(
+        8, description="episodes of each problem"
+    )
+    checkpoint_every: Count = Field(
+        10, description="steps between checkpoints, each of which is evaluated"
+    )
     keep_checkpoints: Literal["all", "analysis"] = Field(
         "all", description="all, or only early, best and terminal once the cell is evaluated"
     )
@@ -262,17 +290,25 @@ class Training(Section):
     damping: Damping = Damping()
     train_roles: list[str] | None = Field(None, description="roles that are updated; null: all")
     max_wall: Positive | None = Field(None, description="seconds; then save and exit 75")
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    gradient_checkpointing: bool = False
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of the frozen model; adapters are float32"
+    )
+    gradient_checkpointing: bool = Field(False, description="recompute activations to save memory")
     version: OrMore = Field(1, description="raise it to retrain every cell deliberately")
 
 
 class Reward(Section):
     """What an episode's graded output earns."""
 
-    math: Literal["equivalent", "exact"] = "equivalent"
-    code: Literal["fraction", "all_pass"] = "fraction"
-    format_penalty: Annotated[float, Field(le=0)] = -0.1
+    math: Literal["equivalent", "exact"] = Field(
+        "equivalent", description="equal values, or equal text"
+    )
+    code: Literal["fraction", "all_pass"] = Field(
+        "fraction", description="share of hidden tests passed, or all or nothing"
+    )
+    format_penalty: Annotated[float, Field(le=0)] = Field(
+        -0.1, description="reward of a Math output without a parsable answer"
+    )
 
 
 class Ledger(Section):
@@ -287,10 +323,14 @@ class Ledger(Section):
 class Alarms(Section):
     """Drift alarms during training, per role, relative to the first logged value."""
 
-    perplexity_ratio: Positive = 2.0
-    chi2_update: Positive = 1.0
-    entropy_ratio: Fraction = 0.1
-    length_ratio: Positive = 2.0
+    perplexity_ratio: Positive = Field(
+        2.0, description="alarm when perplexity - 1 is so many times its first value"
+    )
+    chi2_update: Positive = Field(1.0, description="alarm above this chi-square of one update")
+    entropy_ratio: Fraction = Field(0.1, description="alarm below this share of the first entropy")
+    length_ratio: Positive = Field(
+        2.0, description="alarm above so many times the first mean length"
+    )
 
 
 class Evaluation(Section):
@@ -302,29 +342,38 @@ class Evaluation(Section):
     role_swap: list[Match] = Field(
         [], description="cells whose roles are also evaluated alone and left out (Table 10)"
     )
-    version: OrMore = 1
+    version: OrMore = Field(1, description="raise it to evaluate every cell again")
 
 
 class Signatures(Section):
     """Thresholds of the trajectory signatures and detectors."""
 
-    cliff_drop: Fraction = 0.05
-    terse_aggregator_tokens: Count = 30
-    terse_evaluator_tokens: Count = 200
-    code_block_lines: Count = 3
-    hedging_phrases: list[str] = [
-        "wait", "let me double-check", "hmm", "actually", "on second thought", "however",
-        "maybe", "perhaps", "let me re-check", "not sure", "i think",
-    ]  # fmt: skip
+    cliff_drop: Fraction = Field(
+        0.05, description="peak minus terminal accuracy that counts as a cliff"
+    )
+    terse_aggregator_tokens: Count = Field(
+        30, description="a selection within so many tokens is terse"
+    )
+    terse_evaluator_tokens: Count = Field(
+        200, description="a verdict within so many tokens is terse"
+    )
+    code_block_lines: Count = Field(3, description="non-blank lines that make a Python block")
+    hedging_phrases: list[str] = Field(
+        [
+            "wait", "let me double-check", "hmm", "actually", "on second thought", "however",
+            "maybe", "perhaps", "let me re-check", "not sure", "i think",
+        ],
+        description="phrases that count as hedging",
+    )  # fmt: skip
     bootstrap: Count = Field(2000, description="bootstrap resamples")
 
 
 class SandboxLimits(Section):
     """Limits of one test of an untrusted program."""
 
-    cpu_s: Positive = 4.0
-    memory_mb: Count = 512
-    output_kb: Count = 1024
+    cpu_s: Positive = Field(4.0, description="CPU seconds")
+    memory_mb: Count = Field(512, description="memory, MB")
+    output_kb: Count = Field(1024, description="output, kB")
 
 
 class Sandbox(Section):
@@ -332,7 +381,7 @@ class Sandbox(Section):
 
     min_tier: Literal[1, 2, 3] = Field(2, description="weakest isolation accepted (1 = strongest)")
     workers: Count = Field(1, description="warm worker processes per job")
-    limits: SandboxLimits = SandboxLimits()
+    limits: SandboxLimits = Field(SandboxLimits(), description="limits of one test")
 
 
 class Paper(Section):
@@ -340,44 +389,51 @@ class Paper(Section):
 
     scale_of: dict[str, str] = Field(description="this preset's scale -> the paper's scale")
     dynamics_scale: str = Field("1.7B", description="paper scale of Figure 4 and Table 3")
-    amplification_cells: list[str] = ["Voting-IP-1.7B-Math", "Orch-Workers-IP-1.7B-Math"]
-    capture_cells: list[str] = [
-        "Eval-Opt-SP-0.6B-Code", "Eval-Opt-SP-1.7B-Math", "Voting-SP-4B-Math",
-    ]  # fmt: skip
-    frequency_cells: list[str] = ["Orch-Workers-SP-4B-Math"]
-    figure_format: list[Literal["png", "pdf", "svg"]] = ["png", "pdf"]
+    amplification_cells: list[str] = Field(
+        ["Voting-IP-1.7B-Math", "Orch-Workers-IP-1.7B-Math"], description="panels of Table 4"
+    )
+    capture_cells: list[str] = Field(
+        ["Eval-Opt-SP-0.6B-Code", "Eval-Opt-SP-1.7B-Math", "Voting-SP-4B-Math"],
+        description="cells of Table 5",
+    )
+    frequency_cells: list[str] = Field(["Orch-Workers-SP-4B-Math"], description="cells of Table 6")
+    figure_format: list[Literal["png", "pdf", "svg"]] = Field(
+        ["png", "pdf"], description="kinds of picture; the first goes into the report"
+    )
 
 
 class Resources(Section):
     """What a job asks of the machine or the cluster; never changes a result."""
 
-    threads: Count = 1
-    gpu: OrMore = 0
+    threads: Count = Field(1, description="CPU threads of one job")
+    gpu: OrMore = Field(0, description="GPUs of one job; 0 = CPU")
     processes: Count = Field(1, description="data-parallel processes of one training (torchrun)")
 
 
 class Extensions(Section):
     """Workflows and tasks of your own, by import path (`package.module:object`)."""
 
-    workflows: dict[str, str] = {}
-    tasks: dict[str, str] = {}
+    workflows: dict[str, str] = Field({}, description="name: import path of a Topology")
+    tasks: dict[str, str] = Field({}, description="name: import path of a grader class")
 
 
 class Config(Section):
     """The whole configuration of a study."""
 
     preset: Name = Field(description="name of this configuration, shown in captions")
-    results_dir: str = "results"
+    results_dir: str = Field("results", description="folder of everything that is produced")
     frozen: bool = Field(False, description="redraw from results_dir, never run anything upstream")
-    seeds: list[OrMore] = Field([0], min_length=1)
+    seeds: list[OrMore] = Field(
+        [0], min_length=1, description="one training of every cell per seed"
+    )
     grid: Grid
-    models: dict[Name, ModelSpec]
-    tasks: dict[Name, DataSpec]
+    models: dict[Name, ModelSpec] = Field(description="base models by scale, told apart by `kind`")
+    tasks: dict[Name, DataSpec] = Field(description="problems by task, told apart by `kind`")
     prompts: Name = Field(description="folder of workflow/prompts")
-    enable_thinking: bool = False
+    enable_thinking: bool = Field(False, description="passed to the chat template")
     workflow: Workflow = Workflow()
     sampling: Sampling = Sampling()
-    caps: dict[str, Caps]
+    caps: dict[str, Caps] = Field(description="token caps by task")
     lora: Lora = Lora()
     training: Training
     reward: Reward = Reward()
