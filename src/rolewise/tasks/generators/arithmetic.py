@@ -24,8 +24,8 @@ Operand = Annotated[int, Field(ge=2, le=999)]
 class Options(Section):
     """Largest operands of sums and differences, and of products."""
 
-    largest_term: Operand = 9
-    largest_factor: Operand = 9
+    largest_term: Operand = Field(9, description="largest operand of sums and differences")
+    largest_factor: Operand = Field(9, description="largest operand of products")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,9 @@ INPUTS = {("x",): ((3,), (8,), (-5,)), ("a", "b"): ((3, 2), (8, 5), (-5, 4))}
 class Options(Section):
     """The largest constant in a program."""
 
-    largest_constant: Annotated[int, Field(ge=2, le=99)] = 9
+    largest_constant: Annotated[int, Field(ge=2, le=99)] = Field(
+        9, description="largest constant in a program"
+    )
 
 
 @dataclass(frozen=True)
