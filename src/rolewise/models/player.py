@@ -21,7 +21,8 @@ from rolewise.workflows.base import Call
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 EARNEST, GUESS = "So", "Maybe"
-ISSUES = {"Math": "value", "Code": "logic"}
+ISSUES = {"Code": "logic"}
+ISSUE = "value"
 
 
 class Noise(Section):
@@ -119,7 +120,7 @@ class Player:
             return "Unsure"
         if right == self._happens(self.noise.verdict_right):
             return "\\boxed{Correct}"
-        return f"\\boxed{{Incorrect}} {ISSUES[self.problem.task]}"
+        return f"\\boxed{{Incorrect}} {ISSUES.get(self.problem.task, ISSUE)}"
 
     def _pick(self) -> int:
         odds = [self.noise.pick_odds if answer.right else 1.0 for answer in self._answers]
