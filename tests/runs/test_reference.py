@@ -28,12 +28,18 @@ def study(tmp_path):
 
 def test_what_is_packed_is_unpacked(study, tmp_path):
     manifest = reference.pack(study, tmp_path / "shipped")
-    assert manifest["files"].keys() == FILES.keys()
+    shipped = {n + ".gz" if n.endswith((".csv", ".jsonl")) else n for n in FILES}
+    assert manifest["files"].keys() == shipped
     assert manifest["config"]["preset"] == "test"
     assert reference.unpack(tmp_path / "shipped", tmp_path / "again") == len(FILES)
     for name, text in FILES.items():
         assert (tmp_path / "again" / name).read_text() == text
     assert not (tmp_path / "again/tables/table_1.csv").exists()
+
+
+def test_the_tidy_table_can_be_packed_alone(study, tmp_path):
+    manifest = reference.pack(study, tmp_path / "shipped", tables_only=True)
+    assert list(manifest["files"]) == ["tables/cells.csv.gz"]
 
 
 def test_packing_again_replaces_what_was_there(study, tmp_path):
@@ -52,7 +58,7 @@ def test_an_unfinished_study_cannot_be_packed(study, tmp_path):
 @pytest.mark.parametrize("damage", ["altered", "missing"])
 def test_a_damaged_file_is_named_before_anything_is_copied(study, tmp_path, damage):
     reference.pack(study, tmp_path / "shipped")
-    file = tmp_path / "shipped/tables/cells.csv"
+    file = tmp_path / "shipped/tables/cells.csv.gz"
     file.write_text("other") if damage == "altered" else file.unlink()
     with pytest.raises(DataError, match=str(file)):
         reference.unpack(tmp_path / "shipped", tmp_path / "again")

@@ -11,6 +11,12 @@ REPORT_CODE = sorted(
     for path in Path("src/rolewise/report").rglob("*.*")
     if path.suffix in (".py", ".j2", ".css", ".js")
 )
+# A study without interventions of its own shows those of the mechanism preset, if they are shipped.
+INTERVENTIONS = [
+    str(path)
+    for path in Path("results/reference-mechanism").glob("tables/*")
+    if not study.config.grid.variants
+]
 PICTURES = study.config.paper.figure_format
 TABLE_FILES = expand(
     f"{ROOT}/tables/table_{{n}}.{{kind}}", n=TABLES, kind=["csv", "md", "tex"]
@@ -54,6 +60,7 @@ for n in TABLES:
         input:
             cells=f"{ROOT}/tables/cells.csv",
             code=[f"{PAPER}/table_{n}.py", *SHARED_CODE],
+            interventions=INTERVENTIONS if n == 9 else [],
         output:
             report(
                 f"{ROOT}/tables/table_{n}.csv",
@@ -90,6 +97,7 @@ for n in FIGURES:
         input:
             cells=f"{ROOT}/tables/cells.csv",
             code=[f"{PAPER}/figure_{n}.py", *SHARED_CODE],
+            interventions=INTERVENTIONS if n == 8 else [],
         output:
             report(
                 f"{ROOT}/figures/figure_{n}.{PICTURES[0]}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
 from rolewise.config import Config
@@ -17,7 +19,11 @@ def read_cells(config: Config) -> pd.DataFrame:
 
     A missing file, or one with other columns, is a DataError.
     """
-    path = layout(config).tables / "cells.csv"
+    return read_cells_file(layout(config).tables / "cells.csv")
+
+
+def read_cells_file(path: Path) -> pd.DataFrame:
+    """`read_cells` of any such table, also a compressed one."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; `snakemake --cores 1 {path}` makes it")
     texts = dict.fromkeys(set(CELLS) - set(NUMBERS), str)

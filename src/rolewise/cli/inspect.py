@@ -214,6 +214,7 @@ def config_schema() -> None:
 def pack(
     configfile: ConfigFiles = None,
     out: Annotated[Path, typer.Option(help="Folder to replace.")] = Path("results/reference"),
+    tables_only: Annotated[bool, typer.Option(help="Only the tidy table, no cells.")] = False,
 ) -> None:
     """Copy a finished study up to the cut line, with hashes, into a folder to ship.
 
@@ -221,7 +222,7 @@ def pack(
     """
     from rolewise.runs import reference
 
-    manifest = reference.pack(read_config(configfile), out)
+    manifest = reference.pack(read_config(configfile), out, tables_only=tables_only)
     print(f"{out}: {len(manifest['files'])} files of preset {manifest['preset']}")
 
 

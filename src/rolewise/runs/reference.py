@@ -1,7 +1,11 @@
-"""Reference results: a finished study up to the cut line, small enough to ship, with its hashes."""
+"""Reference results: a finished study up to the cut line, small enough to ship, with its hashes.
+
+Long text files are shipped compressed, under their name and `.gz`.
+"""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import shutil
@@ -10,12 +14,14 @@ from pathlib import Path
 import rolewise
 from rolewise.config import Config, digest
 from rolewise.errors import DataError
-from rolewise.records import write_text
+from rolewise.records import write_bytes, write_text
 from rolewise.runs.provenance import code_fingerprint, git_revision, package_versions
 
 MANIFEST = "manifest.json"
+TIDY = "tables/cells.csv"
+COMPRESSED = (".csv", ".jsonl")
 CUT_LINE = (
-    "tables/cells.csv",
+    TIDY,
     "cells/*/seed*/*.*",
     "transfer/*/seed*/*.*",
     "data/*/manifest.json",
@@ -32,8 +38,11 @@ def cut_line_files(folder: Path) -> list[str]:
     )
 
 
-def pack(config: Config, target: Path) -> dict:
-    """Replace `target` by the cut-line files of `results_dir`; returns the manifest written last."""
+def pack(config: Config, target: Path, *, tables_only: bool = False) -> dict:
+    """Replace `target` by the cut-line files of `results_dir`; returns the manifest written last.
+
+    `tables_only` leaves everything but the tidy table out.
+    """
     source = Path(config.results_dir)
     if not (source / "tables/cells.csv").is_file():
         raise DataError(
@@ -50,7 +59,7 @@ def pack(config: Config, target: Path) -> dict:
         "code": code_fingerprint(),
         "git": git_revision(),
         "packages": package_versions(),
-        "files": _copy(source, fresh, cut_line_files(source)),
+        "files": _compress(source, fresh, [TIDY] if tables_only else cut_line_files(source)),
     }
     write_text(fresh / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     shutil.rmtree(target, ignore_errors=True)
@@ -73,15 +82,25 @@ def unpack(reference: Path, target: Path) -> int:
         path = reference / name
         if not path.is_file() or _sha256(path) != sha256:
             raise DataError(f"{path} is missing or altered; restore it with `git checkout {path}`")
-    _copy(reference, target, sorted(files, key=lambda name: name == "tables/cells.csv"))
+    for name in sorted(files, key=lambda name: name.startswith(TIDY)):
+        content = (reference / name).read_bytes()
+        packed = name.endswith(".gz")
+        plain = gzip.decompress(content) if packed else content
+        write_bytes(target / name.removesuffix(".gz"), plain)
     return len(files)
 
 
-def _copy(source: Path, target: Path, names: list[str]) -> dict[str, str]:
+def _compress(source: Path, target: Path, names: list[str]) -> dict[str, str]:
+    hashes = {}
     for name in names:
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / name, target / name)
-    return {name: _sha256(target / name) for name in names}
+        content = (source / name).read_bytes()
+        shipped = name
+        if name.endswith(COMPRESSED):
+            # Without a date, so that equal results give equal files.
+            content, shipped = gzip.compress(content, mtime=0), f"{name}.gz"
+        write_bytes(target / shipped, content)
+        hashes[shipped] = hashlib.sha256(content).hexdigest()
+    return hashes
 
 
 def _sha256(path: Path) -> str:
