@@ -70,6 +70,7 @@ format: install  ## Format code and workflow
 
 docs:  ## Build the documentation into site/
 	$(MAKE) install EXTRAS=$(EXTRAS),docs
+	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict
 
 clean:  ## List what `rolewise clean` would delete; nothing is deleted

@@ -1,7 +1,7 @@
 """Largest: name the largest of three numbers. A task of one's own: a generator and a grader.
 
-    tasks: {Largest: {kind: procedural, generator: "docs.examples.largest:generate", train: 800, ...}}
-    extensions: {tasks: {Largest: "docs.examples.largest:LargestGrader"}}
+tasks: {Largest: {kind: procedural, generator: "docs.examples.largest:generate", train: 800, ...}}
+extensions: {tasks: {Largest: "docs.examples.largest:LargestGrader"}}
 """
 
 import itertools
