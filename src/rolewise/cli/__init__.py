@@ -13,7 +13,7 @@ import typer
 
 from rolewise.errors import RolewiseError
 
-GROUPS = ("run", "grade", "paper", "inspect", "browse")
+GROUPS = ("run", "grade", "paper", "inspect", "browse", "paper_scale")
 
 app = typer.Typer(
     name="rolewise",

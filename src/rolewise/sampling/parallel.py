@@ -27,7 +27,9 @@ def joined(gpu: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        dist.destroy_process_group()
+        # A vLLM engine that shared the group has ended it already.
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def rank() -> int:

@@ -3,10 +3,10 @@
 The engine lives as long as the process, one at a time: starting it takes far longer than loading an
 adapter. It runs no process of its own, so that nothing can outlive a run.
 
-Seeds: on GPUs every request has its own. The CPU build of vLLM cannot sample with them; there draws come
-from torch's generator, seeded at the start of every `serving` block by the requests that open it, so that
-the same calls give the same tokens. Neither is bit-exact when batches differ, so a resumed training equals
-an uninterrupted one in distribution only.
+Every request has its own seed. Where a build of vLLM cannot sample with seeds (tried at the start), draws
+come from torch's generator, seeded at the start of every `serving` block by the requests that open it.
+Either way the same calls give the same tokens, but log-probs round by batch, so a resumed training
+equals an uninterrupted one in distribution, not bit by bit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +59,17 @@ ENVIRONMENT = {
 }
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
+
+@dataclass(frozen=True)
+class Engine:
+    """A started engine, and whether its requests may have seeds of their own."""
+
+    inner: LLMEngine
+    seeded: bool
+
+
 # The engine of this process under the settings it was started with; never more than one.
-_running: dict[str, LLMEngine] = {}
+_running: dict[str, Engine] = {}
 _ids = itertools.count(1)
 
 
@@ -90,11 +100,14 @@ def open_vllm(stage: Stage, policy: Policy) -> Iterator[VllmSampler]:
         yield sampler
     finally:
         sampler.close()
+        if parallel.world() > 1:
+            # The engine uses, and in the end destroys, the process group that this run has joined.
+            close_engine()
 
 
 def open_engine(
     folder: Path, policy: Policy, longest: int, processed: bool, extra: dict[str, Any]
-) -> LLMEngine:
+) -> Engine:
     """The engine of this process for a model folder; another model or other settings replace it."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -110,11 +123,30 @@ def open_engine(
     if key not in _running:
         close_engine()
         try:
-            _running[key] = LLMEngine.from_engine_args(EngineArgs(**arguments))
+            settings = EngineArgs(**arguments)
         except TypeError as error:
             raise ConfigError([f"sampling.vllm: {error}"]) from error
         atexit.register(close_engine)
+        _running[key] = Engine(LLMEngine.from_engine_args(settings), seeded=True)
+        if not seeds_work(_running[key].inner):
+            log.warning("this build of vLLM cannot use seeds; the draws of a step share one")
+            close_engine()
+            _running[key] = Engine(LLMEngine.from_engine_args(settings), seeded=False)
     return _running[key]
+
+
+def seeds_work(engine: LLMEngine) -> bool:
+    """Whether the engine survives a request with a seed."""
+    from vllm import SamplingParams
+
+    trial = SamplingParams(seed=1, max_tokens=2, detokenize=False, ignore_eos=True)
+    try:
+        engine.add_request("seeds", {"prompt_token_ids": [0]}, trial)
+        while engine.has_unfinished_requests():
+            engine.step()
+    except RuntimeError:
+        return False
+    return True
 
 
 def close_engine() -> None:
@@ -122,7 +154,7 @@ def close_engine() -> None:
     atexit.unregister(close_engine)
     while _running:
         _, engine = _running.popitem()
-        engine.engine_core.shutdown()
+        engine.inner.engine_core.shutdown()
 
 
 def engine_arguments(folder: Path, policy: Policy, longest: int, processed: bool) -> dict[str, Any]:
@@ -163,7 +195,7 @@ class VllmSampler:
 
     def __init__(
         self,
-        engine: LLMEngine,
+        engine: Engine,
         policy: Policy,
         *,
         eos_ids: frozenset[int],
@@ -171,15 +203,11 @@ class VllmSampler:
         processed: bool,
         probe: Probe,
     ):
-        from vllm.platforms import current_platform
-
-        self._engine, self._policy = engine, policy
+        self._engine, self._seeded, self._policy = engine.inner, engine.seeded, policy
         self._eos, self._temperature = sorted(eos_ids), temperature
         self._scale = temperature if processed else 1.0
         self._probe = probe
-        self._seeded = not current_platform.is_cpu()
-        self._sleeps = bool(engine.vllm_config.model_config.enable_sleep_mode)
-        self._asleep = False
+        self._sleeps = bool(engine.inner.vllm_config.model_config.enable_sleep_mode)
         self._serving = False
         self._fresh = True
         self._tickets: dict[str, int] = {}
@@ -192,10 +220,7 @@ class VllmSampler:
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
         """Serve the policy as it is now, proven by a probe; the accelerator's memory is free afterwards."""
-        if self._asleep:
-            torch.cuda.empty_cache()
-            self._engine.wake_up()
-            self._asleep = False
+        self._wake()
         try:
             self._synchronise()
             self._serving = self._fresh = True
@@ -204,10 +229,7 @@ class VllmSampler:
             self._serving = False
             self._engine.abort_request(list(self._tickets))
             self._tickets.clear()
-            if self._sleeps:
-                self._engine.reset_prefix_cache()
-                self._engine.sleep(level=1)
-                self._asleep = True
+            self._rest()
 
     def submit(self, requests: Sequence[tuple[int, Request]]) -> None:
         """Queue requests, each under a ticket of the caller's choice."""
@@ -216,6 +238,8 @@ class VllmSampler:
         if self._fresh and not self._seeded and requests:
             torch.manual_seed(call_seed(*(request.seed for _, request in requests)) % 2**63)
             self._fresh = False
+        from vllm.exceptions import VLLMClientError
+
         for ticket, request in requests:
             name = str(self._count)
             self._count += 1
@@ -226,7 +250,7 @@ class VllmSampler:
                     self._parameters(request),
                     lora_request=self._lora(request.adapter),
                 )
-            except ValueError as error:
+            except VLLMClientError as error:
                 log.warning("vLLM refuses a call: %s", " ".join(str(error).split())[:200])
                 self._failed.append((ticket, _error()))
                 continue
@@ -249,16 +273,24 @@ class VllmSampler:
         return len(self._tickets) + len(self._failed)
 
     def close(self) -> None:
-        """Unload this policy's adapters; the engine stays for the next policy."""
-        if self._asleep:
-            self._engine.wake_up()
+        """Unload this policy's adapters; the engine stays, at rest, for the next policy."""
+        self._wake()
         for _, lora in self._served.values():
             self._engine.remove_lora(lora.lora_int_id)
         self._served.clear()
+        self._rest()
+
+    def _wake(self) -> None:
+        """Give the engine its memory back, what the trainer has cached first."""
+        if self._sleeps and self._engine.is_sleeping():
+            torch.cuda.empty_cache()
+            self._engine.wake_up()
+
+    def _rest(self) -> None:
+        """Drop what was cached for this policy; on GPUs the weights move to the host until `_wake`."""
         self._engine.reset_prefix_cache()
         if self._sleeps:
             self._engine.sleep(level=1)
-            self._engine.wake_up()
 
     def _lora(self, adapter: str | None) -> LoRARequest | None:
         if adapter is None:
