@@ -9,6 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+# Settings that make a synthetic study quick to write.
+BRIEF = {
+    "evaluation.trajectory_problems": 6,
+    "evaluation.transfer_scales": [],
+    "signatures.bootstrap": 40,
+    "training.steps": 20,
+    "tasks.Math.validation": 40,
+}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # A block may be preceded by `<!-- test: plan -->` (checked, never run), `<!-- test: text -->` (cannot
 # be checked here) or `<!-- file: NAME -->` (the commands of the page find it under that name).

@@ -5,7 +5,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.configs import config
-from tests.docs.pages import ROOT
+from tests.docs.pages import BRIEF, ROOT
 from tests.synthetic import write_study
 
 NOTEBOOK = ROOT / "docs/notebooks/explore.ipynb"
@@ -14,7 +14,8 @@ NOTEBOOK = ROOT / "docs/notebooks/explore.ipynb"
 @pytest.fixture
 def executed(tmp_path, monkeypatch):
     """The notebook after running on a synthetic study."""
-    write_study(tmp_path, config(tmp_path, ("0.1M", "0.3M")))
+    settings = BRIEF | {"grid.workflows": ["Voting", "Eval-Opt"], "grid.tasks": ["Math"]}
+    write_study(tmp_path, config(tmp_path, ("0.3M",), settings))
     monkeypatch.setenv("ROLEWISE_RESULTS", str(tmp_path))
     book = nbformat.read(NOTEBOOK, as_version=4)
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()

@@ -13,7 +13,7 @@ from rolewise.cli import app
 from rolewise.config import Config, load
 from rolewise.grid import base_cells, trained_cells
 from tests.configs import config
-from tests.docs.pages import PAGES, ROOT, blocks, commands, files_of
+from tests.docs.pages import BRIEF, PAGES, ROOT, blocks, commands, files_of
 from tests.synthetic import write_study
 
 SHELL = list(blocks("sh"))
@@ -137,7 +137,9 @@ def test_excerpts_stand_in_the_examples(page, example):
 
 
 def test_the_ledger_page_runs_on_a_study(tmp_path, monkeypatch):
-    write_study(tmp_path / "results", config(tmp_path / "results", ("0.3M",)))
+    only = {"grid.workflows": ["Orch-Workers"], "grid.policies": ["SP"], "grid.tasks": ["Math"]}
+    settings = BRIEF | only | {"grid.single_agent": False}
+    write_study(tmp_path / "results", config(tmp_path / "results", ("0.3M",), settings))
     monkeypatch.chdir(tmp_path)
     space = {}
     for block in blocks("python"):
