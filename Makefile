@@ -43,7 +43,7 @@ reproduce: install  ## Run the whole study in miniature, from data to report
 	@$(BIN)/rolewise status
 
 figures: install  ## Redraw figures and tables, never train
-	$(BIN)/snakemake --cores $(CORES) $(SNAKEMAKE_ARGS) tables figures
+	$(BIN)/snakemake tables figures --cores $(CORES) $(SNAKEMAKE_ARGS)
 
 test: install  ## Run the tests that take minutes together
 	$(BIN)/python -m pytest -m "not long and not vllm"
