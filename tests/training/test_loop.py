@@ -8,7 +8,7 @@ import pytest
 
 from rolewise.analysis.summarise import summarise
 from rolewise.config import for_cell
-from rolewise.errors import Interrupted, RolewiseError, StateError
+from rolewise.errors import Interrupted, RolewiseError, StateError, TrainingError
 from rolewise.evaluation.evaluate import evaluate
 from rolewise.evaluation.swap import mixtures, swap_roles
 from rolewise.evaluation.transfer import transfer
@@ -196,3 +196,9 @@ def test_checkpoints_that_no_analysis_needs_can_go(tmp_path):
     assert state_of(config, name).steps() == [1, 2, 3, 4]
     summary = json.loads(summarise(config, cell, 0).read_text())
     assert state_of(config, name).steps() == sorted(set(summary["steps"].values()))
+
+
+def test_caps_that_no_prompt_fits_stop_the_run_with_the_key_to_change(tmp_path):
+    config = tiny_study(tmp_path, {"caps.Math.prompt": {"default": 2}})
+    with pytest.raises(TrainingError, match=r"caps\.Math\.prompt"):
+        run(config, CELLS[0])

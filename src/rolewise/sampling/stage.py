@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rolewise.config import Config, for_cell
+from rolewise.errors import TrainingError
 from rolewise.grid import Cell
 from rolewise.policy.backbone import Backbone
 from rolewise.policy.policy import Policy, load_backbone
@@ -116,10 +117,18 @@ def sample_and_grade(
     starts: Sequence[tuple[Problem, int]],
     seed_parts: Sequence[object],
 ) -> Graded:
-    """Episodes of all `starts` and the grades of their outputs; abnormal ones are graded as empty."""
+    """Episodes of all `starts` and the grades of their outputs; abnormal ones are graded as empty.
+
+    TrainingError if not a single episode could run.
+    """
     began = clock()
     with sampler.serving():
         episodes = run_episodes(rollout, sampler, starts, seed_parts)
+    if episodes and all(episode.abnormal for episode in episodes):
+        raise TrainingError(
+            f"no episode of {rollout.topology.name} on {rollout.task.name} could run: "
+            f"{episodes[0].abnormal}; raise caps.{rollout.task.name}.prompt or shorten the prompts"
+        )
     sampled = clock()
     grades = rollout.task.grader.grade_many([(e.problem, e.graded_text) for e in episodes])
     graded = clock()
