@@ -84,14 +84,17 @@ def check_served(adapter: str, served: Served, dtype: torch.dtype) -> float:
     advice = (
         "; stop using this sampler for this model (sampling.backend: torch) or report the engine"
     )
+    nearer = {}
     for name, reference in served.references.items():
         moved = (served.trainer_T - reference).astype(np.float64)
         length = float(np.linalg.norm(moved))
         if length <= CLEAR * max(spread, np.finfo(np.float32).eps):
             continue
-        reached = float((served.sampler_T - reference) @ moved) / length**2
-        if reached < 0.5:
-            raise TrainingError(f"{where} but {name}{advice}")
+        departed = served.sampler_T - reference
+        if departed @ moved < 0.5 * length**2:
+            nearer[name] = float(np.linalg.norm(departed))
+    if nearer:
+        raise TrainingError(f"{where} but {min(nearer, key=nearer.get)}{advice}")
     if not spread <= TOLERANCE[dtype]:
         raise TrainingError(
             f"{where}: log-probs of a fixed probe differ by {spread:.2g} nats (root mean square; "
