@@ -18,6 +18,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from rolewise.errors import DataError
+from rolewise.policy.kernels import rms_norm, split_heads, swiglu, take
 
 # Linear layers that read the same input run as one matrix product.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -93,13 +94,15 @@ class Shape:
 
 @dataclass
 class Layer:
-    """Frozen weights of one layer; linear groups are stacked along their outputs."""
+    """Frozen weights of one layer; linear groups are stacked along their outputs.
+
+    `head_norm`: weights of the norms of query and key heads, `(H + K, E)`, if the model has them.
+    """
 
     linear: dict[str, Tensor]
     input_norm: Tensor
     post_norm: Tensor
-    q_norm: Tensor | None
-    k_norm: Tensor | None
+    head_norm: Tensor | None
 
 
 class Backbone:
@@ -110,7 +113,7 @@ class Backbone:
     ):
         self.shape, self.layers = shape, layers
         self.embed_VD, self.norm, self.head_VD = embed, norm, head
-        self._rope: tuple[Tensor, Tensor] | None = None
+        self._rope: Tensor | None = None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -148,8 +151,7 @@ class Backbone:
                     },
                     input_norm=weights[prefix + "input_layernorm.weight"],
                     post_norm=weights[prefix + "post_attention_layernorm.weight"],
-                    q_norm=weights.get(prefix + "self_attn.q_norm.weight"),
-                    k_norm=weights.get(prefix + "self_attn.k_norm.weight"),
+                    head_norm=_head_norm(shape, weights, prefix + "self_attn."),
                 )
             )
         embed = weights["model.embed_tokens.weight"]
@@ -160,19 +162,18 @@ class Backbone:
         """The base model's own linear layers, no adapter."""
         return F.linear(x, self.layers[layer].linear[group])
 
-    def rope(self, positions_N: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine tables of the positions, each `(N, 1, E/2)`."""
+    def rope(self, positions_N: Tensor) -> Tensor:
+        """Cosines and signed sines of the positions, `(2, N, 1, E)`; halves convention of Llama and Qwen."""
         need = int(positions_N.max()) + 1 if positions_N.numel() else 0
-        if self._rope is None or self._rope[0].shape[0] < need:
+        if self._rope is None or self._rope.shape[1] < need:
             half = self.shape.head_dim // 2
             exponent = torch.arange(half, dtype=torch.float32) / half
             inverse = 1.0 / (self.shape.rope_theta**exponent)
             angle = torch.outer(torch.arange(max(need, 256), dtype=torch.float32), inverse)
-            self._rope = tuple(
-                t.to(self.device, self.dtype)[:, None] for t in (angle.cos(), angle.sin())
-            )
-        cos, sin = self._rope
-        return cos[positions_N], sin[positions_N]
+            cos, sin = angle.cos(), angle.sin()
+            both = torch.stack([torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1)])
+            self._rope = both.to(self.device, self.dtype)[:, :, None]
+        return self._rope[:, positions_N]
 
     def forward(
         self,
@@ -181,44 +182,45 @@ class Backbone:
         attend: Attend,
         linear: Linear,
         wrap: Callable = lambda function, *args: function(*args),
+        keep_M: Tensor | None = None,
     ) -> Tensor:
         """Final hidden states `(N, D)`, normalised, of flat tokens.
 
         `attend(layer, q_NHE, k_NKE, v_NKE) -> (N, H, E)`; `linear(layer, group, x)` applies a group of
-        linear layers; `wrap(function, x, layer)` may checkpoint a layer.
+        linear layers; `wrap(function, x, layer)` may checkpoint a layer. With `keep_M`, only these
+        tokens (each at most once) go on behind the last attention, and `(M, D)` comes back.
         """
-        cos, sin = self.rope(positions_N)
+        rope = self.rope(positions_N)
         x = F.embedding(ids_N, self.embed_VD)
         for i in range(self.shape.layers):
-            x = wrap(lambda x, i=i: self._layer(i, x, cos, sin, attend, linear), x)
-        return F.rms_norm(x, (self.shape.hidden,), self.norm, self.shape.norm_eps)
+            keep = keep_M if i == self.shape.layers - 1 else None
+            x = wrap(lambda x, i=i, keep=keep: self._layer(i, x, rope, attend, linear, keep), x)
+        return rms_norm(x, self.norm, self.shape.norm_eps)
 
     def _layer(
-        self, i: int, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend, linear: Linear
+        self, i: int, x: Tensor, rope: Tensor, attend: Attend, linear: Linear, keep: Tensor | None
     ) -> Tensor:
         shape, layer = self.shape, self.layers[i]
-        heads, kv, size = shape.heads, shape.kv_heads, shape.head_dim
-        h = F.rms_norm(x, (shape.hidden,), layer.input_norm, shape.norm_eps)
-        qkv = linear(i, "qkv", h).view(-1, heads + 2 * kv, size)
-        q, k, v = qkv.split([heads, kv, kv], dim=1)
-        if layer.q_norm is not None:
-            q = F.rms_norm(q, (size,), layer.q_norm, shape.norm_eps)
-            k = F.rms_norm(k, (size,), layer.k_norm, shape.norm_eps)
-        mixed = attend(i, rotate(q, cos, sin), rotate(k, cos, sin), v)
-        x = x + linear(i, "o", mixed.reshape(-1, heads * size))
-        h = F.rms_norm(x, (shape.hidden,), layer.post_norm, shape.norm_eps)
-        gate, up = linear(i, "gate_up", h).chunk(2, dim=-1)
-        return x + linear(i, "down", F.silu(gate) * up)
+        sizes = (shape.heads, shape.kv_heads, shape.head_dim)
+        h = rms_norm(x, layer.input_norm, shape.norm_eps)
+        q, k, v = split_heads(linear(i, "qkv", h), sizes, layer.head_norm, shape.norm_eps, rope)
+        mixed = attend(i, q, k, v).reshape(-1, shape.heads * shape.head_dim)
+        if keep is not None:
+            mixed, x = take(mixed, keep), take(x, keep)
+        x = x + linear(i, "o", mixed)
+        h = rms_norm(x, layer.post_norm, shape.norm_eps)
+        return x + linear(i, "down", swiglu(linear(i, "gate_up", h)))
 
     def logits(self, hidden_ND: Tensor) -> Tensor:
         """Next-token logits `(N, V)`."""
         return F.linear(hidden_ND, self.head_VD)
 
 
-def rotate(x_NHE: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary position embedding, halves convention of Llama and Qwen."""
-    a, b = x_NHE.chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+def _head_norm(shape: Shape, weights: dict[str, Tensor], prefix: str) -> Tensor | None:
+    if f"{prefix}q_norm.weight" not in weights:
+        return None
+    q, k = weights[f"{prefix}q_norm.weight"], weights[f"{prefix}k_norm.weight"]
+    return torch.cat([q.expand(shape.heads, -1), k.expand(shape.kv_heads, -1)])
 
 
 def _read_weights(folder: Path, dtype: torch.dtype, device: str) -> dict[str, Tensor]:

@@ -7,11 +7,21 @@ wants to tell apart. That is how every role's gradient is known at no extra back
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from rolewise.policy.adapters import Adapter, Site
 from rolewise.policy.backbone import Backbone
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A range of tokens: among `every` token, and among those that go on behind the last attention."""
+
+    every: slice
+    kept: slice
 
 
 class AdapterLinear:
@@ -24,7 +34,7 @@ class AdapterLinear:
 
     def __init__(self, backbone: Backbone, adapter: Adapter):
         self.backbone, self.adapter = backbone, adapter
-        self.targets: list[tuple[slice, Tensor]] = []
+        self.targets: list[tuple[Segment | slice, Tensor]] = []
         self._merge = backbone.dtype == torch.float32
         self._version = -1
         self._weights: dict[tuple[int, str], Tensor] = {}
@@ -43,7 +53,7 @@ class AdapterLinear:
 
     def __call__(self, layer: int, group: str, x: Tensor) -> Tensor:
         """Apply one linear group to `x_N*`; the backward pass adds each token range of `targets` (as they
-        are now) to its flat accumulator.
+        are now) to its flat accumulator. A plain slice means the same tokens in every layer.
         """
         self.refresh()
         if torch.is_grad_enabled():
@@ -86,7 +96,11 @@ class _Linear(torch.autograd.Function):
         grads_y = grad_y.split([shape[0] for shape in site.b_shapes], dim=-1)
         grads_low = [part @ b for part, b in zip(grads_y, bs, strict=True)]
         grad_low = torch.cat(grads_low, dim=-1) if len(grads_low) > 1 else grads_low[0]
-        for tokens, flat in ctx.targets:
+        kept = layer == linear.backbone.shape.layers - 1 and group != "qkv"
+        for segment, flat in ctx.targets:
+            tokens = segment
+            if isinstance(segment, Segment):
+                tokens = segment.kept if kept else segment.every
             grad_a, grad_bs = adapter.factors(flat, site)
             _add_product(grad_a, grad_low[tokens].T, x[tokens], adapter.scale)
             for grad_b, y_part, low_part in zip(grad_bs, grads_y, low, strict=True):

@@ -17,7 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from rolewise.policy.attention import PackedAttention
 from rolewise.policy.backbone import Backbone, Linear
+from rolewise.policy.lora import Segment
 
 Ids = tuple[int, ...]
 
@@ -35,7 +37,8 @@ class Packing:
     """How rows of (prompt, completion) are laid out as flat tokens: all prompts, then all completions.
 
     `parts_R` labels the rows whose gradients are to be told apart; rows of a part must be adjacent, and
-    parts share no prompt. `segments` says which tokens belong to which part.
+    parts share no prompt. `segments` says which tokens belong to which part; `predict_T` names the
+    token that predicts each completion token, `predict_kept_T` the same among the tokens `keep_M`.
     """
 
     def __init__(
@@ -56,8 +59,8 @@ class Packing:
         self.lengths_R = torch.tensor([len(c) for _, c in rows])
         self.prompt_tokens = int(prompt_lengths.sum())
         self.segments = [
-            *_segments([part for part, _ in index], prompt_lengths.tolist(), 0),
-            *_segments(parts_R, input_lengths.tolist(), self.prompt_tokens),
+            *_segments([part for part, _ in index], prompt_lengths.tolist(), 0, 0, ends=True),
+            *_segments(parts_R, input_lengths.tolist(), self.prompt_tokens, len(prompts)),
         ]
 
         flat = [t for p in prompts for t in p] + [t for i in inputs for t in i]
@@ -71,57 +74,24 @@ class Packing:
         ).to(device)
         self.targets_T = torch.tensor([t for _, c in rows for t in c], device=device)
 
-        prompt_ends = prompt_lengths.cumsum(0) - 1
-        input_starts = self.prompt_tokens + input_lengths.cumsum(0) - input_lengths
         # The hidden state that predicts token j of a row: the prompt's last for j = 0, else input j - 1.
         within_T = _ranges(self.lengths_R)
         row_T = torch.arange(len(rows)).repeat_interleave(self.lengths_R)
         owner = torch.tensor(owner_R)
+        ends_U = prompt_lengths.cumsum(0) - 1
+        input_starts_R = self.prompt_tokens + input_lengths.cumsum(0) - input_lengths
         predict_T = torch.where(
-            within_T == 0, prompt_ends[owner[row_T]], input_starts[row_T] + within_T - 1
+            within_T == 0, ends_U[owner[row_T]], input_starts_R[row_T] + within_T - 1
         )
-        self.predict_T = predict_T.to(device)
+        # Behind the last attention only these tokens are of use: prompts' last ones and inputs.
+        keep_M = torch.cat([ends_U, torch.arange(self.prompt_tokens, len(flat))])
+        place_N = torch.zeros(len(flat), dtype=torch.long).index_copy(
+            0, keep_M, torch.arange(len(keep_M))
+        )
+        self.predict_T, self.keep_M = predict_T.to(device), keep_M.to(device)
+        self.predict_kept_T = place_N[predict_T].to(device)
         self.row_T = row_T.to(device)
-
-        self.owner_R = owner.to(device)
-        self.shape_prompt = (len(prompts), int(prompt_lengths.max()))
-        self.shape_input = (len(rows), int(input_lengths.max()))
-        self.pad_prompt = _padded_index(prompt_lengths, self.shape_prompt[1]).to(device)
-        self.pad_input = _padded_index(input_lengths, self.shape_input[1]).to(device)
-        p, i = self.shape_prompt[1], self.shape_input[1]
-        sees_prompt = torch.arange(p)[None, :] < prompt_lengths[owner][:, None]
-        causal = torch.ones(i, i, dtype=torch.bool).tril()
-        mask = torch.cat(
-            [sees_prompt[:, None, :].expand(-1, i, -1), causal.expand(len(rows), i, i)], dim=2
-        )
-        self.mask_R1IJ = mask[:, None].to(device)
-
-    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Causal attention within prompts, and of completions to their prompt and themselves."""
-        heads, repeat = q.shape[1], q.shape[1] // k.shape[1]
-        n = self.prompt_tokens
-        qp, kp, vp = (self._pad(t[:n], self.pad_prompt, self.shape_prompt) for t in (q, k, v))
-        kp_all, vp_all = (t.repeat_interleave(repeat, dim=1) for t in (kp, vp))
-        prompt = F.scaled_dot_product_attention(qp, kp_all, vp_all, is_causal=True)
-        out = [self._unpad(prompt, self.pad_prompt)]
-        if self.shape_input[1]:
-            qi, ki, vi = (self._pad(t[n:], self.pad_input, self.shape_input) for t in (q, k, v))
-            ki = torch.cat([kp[self.owner_R], ki], dim=2).repeat_interleave(repeat, dim=1)
-            vi = torch.cat([vp[self.owner_R], vi], dim=2).repeat_interleave(repeat, dim=1)
-            mixed = F.scaled_dot_product_attention(qi, ki, vi, attn_mask=self.mask_R1IJ)
-            out.append(self._unpad(mixed, self.pad_input))
-        return torch.cat(out).view(-1, heads, q.shape[2])
-
-    @staticmethod
-    def _pad(flat: Tensor, index: Tensor, shape: tuple[int, int]) -> Tensor:
-        """`(tokens, heads, E)` to `(rows, heads, length, E)`, zeros where there is no token."""
-        rows, length = shape
-        padded = flat.new_zeros(rows * length, *flat.shape[1:]).index_copy(0, index, flat)
-        return padded.view(rows, length, *flat.shape[1:]).transpose(1, 2)
-
-    @staticmethod
-    def _unpad(padded: Tensor, index: Tensor) -> Tensor:
-        return padded.transpose(1, 2).flatten(0, 1)[index]
+        self.attend = PackedAttention(prompt_lengths, input_lengths, owner, device)
 
 
 def score(
@@ -144,10 +114,10 @@ def score(
         return checkpoint(function, *args, use_reentrant=False)
 
     options = {"wrap": wrap} if recompute and torch.is_grad_enabled() else {}
-    hidden_ND = backbone.forward(
-        packing.ids_N, packing.positions_N, packing.attend, linear, **options
+    hidden_MD = backbone.forward(
+        packing.ids_N, packing.positions_N, packing.attend, linear, keep_M=packing.keep_M, **options
     )
-    hidden_TD = hidden_ND[packing.predict_T]
+    hidden_TD = hidden_MD[packing.predict_kept_T]
     several = hidden_TD.shape[0] > chunk and torch.is_grad_enabled()
     parts = []
     for hidden, targets in zip(hidden_TD.split(chunk), packing.targets_T.split(chunk), strict=True):
@@ -175,15 +145,20 @@ def _token_scores(
 
 
 def _segments(
-    parts: Sequence[Hashable], lengths: Sequence[int], start: int
-) -> list[tuple[Hashable, slice]]:
-    """(part, its tokens) for runs of equal parts whose pieces have these lengths."""
+    parts: Sequence[Hashable], lengths: Sequence[int], start: int, kept: int, *, ends: bool = False
+) -> list[tuple[Hashable, Segment]]:
+    """(part, its tokens) for runs of equal parts whose pieces have these lengths.
+
+    `start` and `kept` are where they begin among all tokens and among the kept ones, of which a piece
+    has all or, with `ends`, one.
+    """
     found = []
     pieces = zip(parts, lengths, strict=True)
     for part, run in itertools.groupby(pieces, key=lambda piece: piece[0]):
-        stop = start + sum(length for _, length in run)
-        found.append((part, slice(start, stop)))
-        start = stop
+        own = [length for _, length in run]
+        stop, kept_stop = start + sum(own), kept + (len(own) if ends else sum(own))
+        found.append((part, Segment(slice(start, stop), slice(kept, kept_stop))))
+        start, kept = stop, kept_stop
     return found
 
 
@@ -191,9 +166,3 @@ def _ranges(lengths: Tensor) -> Tensor:
     """0..n-1 for every n of `lengths`, one after the other."""
     starts = lengths.cumsum(0) - lengths
     return torch.arange(int(lengths.sum())) - starts.repeat_interleave(lengths)
-
-
-def _padded_index(lengths: Tensor, width: int) -> Tensor:
-    """Where each real token lies in the flattened `(rows, width)` grid."""
-    rows = torch.arange(len(lengths)).repeat_interleave(lengths)
-    return rows * width + _ranges(lengths)
