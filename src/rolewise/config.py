@@ -449,23 +449,10 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _null_removes(cls, raw: Any) -> Any:
-        """In an entry of `tasks` or `models`, null means "not given".
-
-        A preset merged over this file can so drop keys of a kind that it replaces.
-        """
+        """In `tasks` and `models`, null means "not given", so that a preset can drop keys of a default."""
         if not isinstance(raw, dict):
             return raw
-        whole = dict(raw)
-        for section in ("models", "tasks"):
-            entries = whole.get(section)
-            if isinstance(entries, dict):
-                whole[section] = {
-                    name: {k: v for k, v in entry.items() if v is not None}
-                    if isinstance(entry, dict)
-                    else entry
-                    for name, entry in entries.items()
-                }
-        return whole
+        return raw | {key: _without_nulls(raw[key]) for key in ("models", "tasks") if key in raw}
 
     @model_validator(mode="after")
     def _references_exist(self) -> Config:
@@ -553,6 +540,12 @@ def parse(raw: dict) -> Config:
 def load(paths: list[str | Path]) -> Config:
     """`parse(read_raw(paths))`."""
     return parse(read_raw(paths))
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
 
 
 def _explain(error: ValidationError) -> list[str]:
