@@ -22,16 +22,16 @@ QUESTION = {
 EXAMPLE = re.compile(r"<\|im_start\|>assistant\n(.*?)<\|im_end\|>", re.DOTALL)
 
 
-def made(task, train=60, validation=40):
-    config = load(["config.yaml", "workflow/presets/mini.yaml"])
-    return MAKERS[task](train, validation, 0, config.tasks[task].options)
+def made(task):
+    spec = load(["config.yaml", "workflow/presets/mini.yaml"]).tasks[task]
+    return MAKERS[task](spec.train, spec.validation, spec.seed, spec.options)
 
 
 @pytest.mark.parametrize("task", MAKERS)
 def test_problems_are_distinct_disjoint_and_the_same_for_a_seed(task):
-    train, validation = made(task, 300, 200)
-    assert len({p.prompt for p in [*train, *validation]}) == 500
-    assert made(task, 300, 200) == (train, validation)
+    train, validation = made(task)
+    assert len({p.prompt for p in [*train, *validation]}) == len(train) + 200
+    assert made(task) == (train, validation)
 
 
 def test_answers_of_sums_are_right_and_not_negative():
@@ -96,5 +96,5 @@ def test_no_example_is_a_problem_of_the_study(task):
     templates = Path(f"workflow/prompts/mini/{task}").glob("*.j2")
     shown = set(QUESTION[task].findall("".join(path.read_text() for path in templates)))
     assert shown
-    generated = {p.prompt for part in made(task, 300, 200) for p in part}
+    generated = {p.prompt for part in made(task) for p in part}
     assert shown <= simple.SHOWN and not generated & shown

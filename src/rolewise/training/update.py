@@ -355,12 +355,15 @@ class Updater:
         values = {}
         for role in dict.fromkeys(row.role for row in rows):
             probe = [row for row in rows if row.role == role][:PROBE_ROWS]
-            packing = Packing(
-                [(r.prompt_ids, r.completion_ids) for r in probe], self.policy.backbone.device
-            )
-            with torch.no_grad():
-                own, base = self._score(packing, probe[0].adapter), self._score(packing, None)
-            values[role] = float(k3(own, base).mean())
+            terms = []
+            for micro in microbatches(probe, self.config.training.update.microbatch_tokens):
+                packing = Packing(
+                    [(r.prompt_ids, r.completion_ids) for r in micro], self.policy.backbone.device
+                )
+                with torch.no_grad():
+                    own, base = self._score(packing, micro[0].adapter), self._score(packing, None)
+                terms.append(k3(own, base))
+            values[role] = float(torch.cat(terms).mean())
         return values
 
     def _score(self, packing: Packing, adapter: str | None) -> Tensor:

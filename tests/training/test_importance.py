@@ -1,0 +1,89 @@
+"""Correction for a sampler that is not quite the trainer, and the mismatch that is logged of it."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+
+from rolewise.training.metrics import _drift_metrics
+from tests.training.helpers import gradient_of, make_policy, make_rows
+from tests.training.test_update import relative, run
+
+HUGE = 1e9
+
+
+def shifted(rows, role="generator", size=0.3):
+    """The rows from a sampler that is off by noise of `size` nats on the tokens of a role."""
+    noise = np.random.default_rng(3)
+    return [
+        dataclasses.replace(
+            row,
+            old_logprobs_T=row.old_logprobs_T
+            + noise.normal(0, size, row.tokens).astype(np.float32) * (row.role == role),
+        )
+        for row in rows
+    ]
+
+
+def gradient(policy, rows, **loss):
+    """The whole gradient of an update of the shared adapter by a sampler other than the trainer."""
+    settings = {f"training.loss.{key}": value for key, value in loss.items()}
+    _, report, ((_, gradients),) = run(
+        "SP", settings | {"sampling.backend": "vllm"}, rows, policy=copy.deepcopy(policy)
+    )
+    return sum(gradients.values()), report
+
+
+@pytest.fixture(scope="module")
+def policy():
+    return make_policy("SP")
+
+
+@pytest.fixture(scope="module")
+def rows(policy):
+    return make_rows(policy, "SP")
+
+
+def test_off_takes_ratios_to_the_trainers_own_logprobs(policy, rows):
+    found, _ = gradient(policy, shifted(rows), importance="off")
+    assert relative(found, gradient_of(policy, rows, "shared", len(rows))) < 1e-5
+
+
+def test_truncation_without_a_cap_gives_the_gradient_that_undoes_the_mismatch(policy, rows):
+    wrong = shifted(rows)
+    found, _ = gradient(policy, wrong, importance="truncate", importance_cap=HUGE)
+    assert relative(found, gradient_of(policy, wrong, "shared", len(rows))) < 1e-5
+    assert relative(found, gradient_of(policy, rows, "shared", len(rows))) > 0.01
+
+
+@pytest.mark.parametrize(("mode", "kept"), [("truncate", 1.5), ("mask", 0.0)])
+def test_weights_beyond_the_cap_are_cut_or_left_out(policy, rows, mode, kept):
+    """All tokens of the generator were half as likely to the sampler as to the trainer: weight 2."""
+    wrong = [
+        dataclasses.replace(
+            row,
+            old_logprobs_T=row.old_logprobs_T - np.float32(np.log(2)) * (row.role == "generator"),
+        )
+        for row in rows
+    ]
+    found, _ = gradient(policy, wrong, importance=mode, importance_cap=1.5)
+    expected = sum(
+        gradient_of(policy, [r for r in rows if r.role == role], "shared", len(rows)) * weight
+        for role, weight in (("generator", kept), ("aggregator", 1.0))
+    )
+    assert relative(found, expected) < 1e-5
+
+
+def test_the_mismatch_is_logged_by_role(policy, rows):
+    wrong = shifted(rows)
+    _, report = gradient(policy, wrong)
+    logged = {
+        role: _drift_metrics(wrong, [i for i, row in enumerate(wrong) if row.role == role], report)
+        for role in ("generator", "aggregator")
+    }
+    # k3 of noise e is exp(-e) - 1 + e, on average half its variance for small noise.
+    assert logged["generator"]["kl_sampler"] == pytest.approx(0.3**2 / 2, rel=0.3)
+    assert logged["generator"]["chi2_mismatch"] > 0.05
+    assert abs(logged["aggregator"]["kl_sampler"]) < 1e-6
+    assert abs(logged["aggregator"]["chi2_mismatch"]) < 1e-5
