@@ -86,6 +86,15 @@ def test_the_commands_of_the_readme_can_be_planned(tmp_path):
         plan(block, folder)
 
 
+def test_a_base_model_waits_for_the_tasks_outside_the_grid_too(tmp_path):
+    folder = project(tmp_path, README)
+    done = execute(
+        ["snakemake", "models", "-n", "--configfile", "docs/examples/debate.yaml"], folder
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Problems of Math" in done.stdout and "Problems of Code" in done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("page", ORDER[1:])
 def test_the_commands_of_the_documentation_can_be_planned(page, tmp_path):

@@ -84,8 +84,8 @@ def transfer_files(name):
 
 
 def model_inputs(wildcards):
-    """Data of every task for a model that learns from it; nothing for a pretrained one."""
-    tasks = study.config.grid.tasks if study.learns_from_tasks(wildcards.scale) else []
+    """Data of every task, also outside the grid, for a model that learns from it; else nothing."""
+    tasks = study.config.tasks if study.learns_from_tasks(wildcards.scale) else []
     return [ancient(f"{ROOT}/data/{task}/manifest.json") for task in tasks]
 
 
