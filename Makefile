@@ -54,7 +54,7 @@ figures: install  ## Redraw figures and tables, never train
 	$(BIN)/snakemake tables figures --cores $(CORES) $(SNAKEMAKE_ARGS)
 
 test: install  ## Run the tests that take minutes together
-	$(BIN)/python -m pytest -m "not long and not vllm"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not vllm"
 
 test-long: install  ## Run the long tests
 	$(BIN)/python -m pytest -m long

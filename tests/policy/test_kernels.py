@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from rolewise.policy import attention
 from rolewise.policy.backbone import Backbone
 from rolewise.policy.kernels import rms_norm, split_heads, swiglu, take
-from rolewise.policy.lora import AdapterLinear
+from rolewise.policy.lora import AdapterLinear, Targets
 from rolewise.policy.scoring import Packing, score
 from tests.tiny import SHAPE, adapter, backbone, tensors, token_ids
 
@@ -90,10 +90,10 @@ def test_both_kinds_of_attention_give_the_same_log_probs_and_gradients(monkeypat
     for limit in (1000, 0):
         monkeypatch.setattr(attention, "KEPT_SCORES", limit)
         linear = AdapterLinear(model, own)
-        linear.targets = [(slice(None), torch.zeros_like(own.theta))]
+        linear.targets = Targets.whole(torch.zeros_like(own.theta))
         scores = score(model, linear, Packing(rows, model.device), 0.7)
         (scores.logprobs_T * random(*scores.logprobs_T.shape)).sum().backward()
-        found.append((scores.logprobs_T.detach(), linear.targets[0][1]))
+        found.append((scores.logprobs_T.detach(), linear.targets.flats_PS[0]))
     (kept, kept_gradient), (fused, fused_gradient) = found
     assert torch.allclose(kept, fused, atol=1e-5)
     assert torch.allclose(kept_gradient, fused_gradient, atol=1e-5 * kept_gradient.abs().max())

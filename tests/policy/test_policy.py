@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from rolewise.errors import DataError
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.backbone import GROUPS, Backbone
-from rolewise.policy.lora import AdapterLinear
+from rolewise.policy.lora import AdapterLinear, Targets
 from rolewise.policy.routing import adapter_of, adapters_of
 from rolewise.policy.scoring import Packing, score
 from tests.tiny import SHAPE, adapter, backbone, tensors, token_ids
@@ -68,14 +68,14 @@ def test_shared_prompts_and_packing_give_the_logprobs_and_gradients_of_peft(fold
 
     loaded = Backbone.load(folder)
     linear = AdapterLinear(loaded, own)
-    linear.targets = [(slice(None), torch.zeros_like(own.theta))]
+    linear.targets = Targets.whole(torch.zeros_like(own.theta))
     scores = score(loaded, linear, Packing(ROWS, loaded.device), 0.7)
     (scores.logprobs_T * weights).sum().backward()
 
     assert torch.allclose(scores.logprobs_T, expected, atol=1e-5)
     gradients = {n: p.grad for n, p in peft.named_parameters() if p.grad is not None}
     for site in own.sites.values():
-        a, bs = own.factors(linear.targets[0][1], site)
+        a, bs = own.factors(linear.targets.flats_PS[0], site)
         for member, part, b in zip(GROUPS[site.group], a.split(own.rank), bs, strict=True):
             stem = f"base_model.model.model.layers.{site.layer}.{member}"
             for name, mine in (("A", part), ("B", b)):
@@ -87,10 +87,10 @@ def test_one_row_at_a_time_equals_all_rows_together():
     model, own = backbone(), adapter()
     together, apart = torch.zeros_like(own.theta), torch.zeros_like(own.theta)
     linear = AdapterLinear(model, own)
-    linear.targets = [(slice(None), together)]
+    linear.targets = Targets.whole(together)
     whole = score(model, linear, Packing(ROWS, model.device), 1.0)
     whole.logprobs_T.sum().backward()
-    linear.targets = [(slice(None), apart)]
+    linear.targets = Targets.whole(apart)
     parts = []
     for row in ROWS:
         scores = score(model, linear, Packing([row], model.device), 1.0)
@@ -105,10 +105,10 @@ def test_chunked_output_layer_and_recomputation_change_nothing():
     gradients, logprobs = [], []
     for options in ({}, {"chunk": 5}, {"recompute": True}):
         linear = AdapterLinear(model, own)
-        linear.targets = [(slice(None), torch.zeros_like(own.theta))]
+        linear.targets = Targets.whole(torch.zeros_like(own.theta))
         scores = score(model, linear, Packing(ROWS, model.device), 0.7, **options)
         scores.logprobs_T.sum().backward()
-        gradients.append(linear.targets[0][1])
+        gradients.append(linear.targets.flats_PS[0])
         logprobs.append(scores.logprobs_T.detach())
     for gradient, values in zip(gradients[1:], logprobs[1:], strict=True):
         assert torch.allclose(values, logprobs[0], atol=1e-6)
@@ -121,9 +121,9 @@ def test_unmerged_low_precision_path_follows_the_merged_one():
     gradients = []
     for one in (model, low):
         linear = AdapterLinear(one, own)
-        linear.targets = [(slice(None), torch.zeros_like(own.theta))]
+        linear.targets = Targets.whole(torch.zeros_like(own.theta))
         score(one, linear, Packing(ROWS, one.device), 1.0).logprobs_T.sum().backward()
-        gradients.append(linear.targets[0][1])
+        gradients.append(linear.targets.flats_PS[0])
     assert gradients[1].dtype == torch.float32
     assert torch.cosine_similarity(*gradients, dim=0) > 0.99
 
@@ -177,9 +177,9 @@ def test_training_leaves_the_base_weights_alone():
     model, own = backbone(), adapter()
     before = [layer.linear[g].clone() for layer in model.layers for g in GROUPS]
     linear = AdapterLinear(model, own)
-    linear.targets = [(slice(None), torch.zeros_like(own.theta))]
+    linear.targets = Targets.whole(torch.zeros_like(own.theta))
     score(model, linear, Packing(ROWS, model.device), 1.0).logprobs_T.sum().backward()
-    own.theta.add_(linear.targets[0][1], alpha=-1e-3)
+    own.theta.add_(linear.targets.flats_PS[0], alpha=-1e-3)
     own.version += 1
     with torch.no_grad():
         score(model, linear, Packing(ROWS, model.device), 1.0)
@@ -233,12 +233,15 @@ def test_parts_of_one_pass_have_the_gradients_of_passes_of_their_own():
     rows = [ROWS[0], ROWS[2], ROWS[1], ROWS[3]]
     labels = ["a", "a", "b", "b"]
     linear = AdapterLinear(model, own)
-    sums = {label: torch.zeros_like(own.theta) for label in "ab"}
+    flats = own.theta.new_zeros(2, len(own.theta))
+    sums = dict(zip("ab", flats, strict=True))
     packing = Packing(rows, model.device, labels)
-    linear.targets = [(tokens, sums[label]) for label, tokens in packing.segments]
+    linear.targets = Targets(
+        flats, [("ab".index(label), segment) for label, segment in packing.segments]
+    )
     score(model, linear, packing, 0.7).logprobs_T.sum().backward()
     for label, own_rows in (("a", rows[:2]), ("b", rows[2:])):
         alone = torch.zeros_like(own.theta)
-        linear.targets = [(slice(None), alone)]
+        linear.targets = Targets.whole(alone)
         score(model, linear, Packing(own_rows, model.device), 0.7).logprobs_T.sum().backward()
         assert torch.allclose(sums[label], alone, atol=1e-5 * alone.abs().max())

@@ -25,6 +25,7 @@ from rolewise.workflows.judging import parsed_text
 
 log = logging.getLogger(__name__)
 
+
 def evaluation_steps(config: Config, cell: Cell) -> list[int]:
     """Steps to evaluate: 0 for a base cell, else every checkpoint."""
     return checkpoint_steps(for_cell(config, cell)) if cell.trained else [0]

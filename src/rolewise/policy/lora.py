@@ -7,6 +7,7 @@ wants to tell apart. That is how every role's gradient is known at no extra back
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,10 +19,36 @@ from rolewise.policy.backbone import Backbone
 
 @dataclass(frozen=True)
 class Segment:
-    """A range of tokens: among `every` token, and among those that go on behind the last attention."""
+    """Adjacent tokens of one part: how many there are, and how many go on behind the last attention."""
 
-    every: slice
-    kept: slice
+    every: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Where a backward pass adds its gradients: row `p` of `flats_PS` for a segment of part `p`.
+
+    The segments cover all tokens in their order; None stands for one that holds them all.
+    """
+
+    flats_PS: Tensor
+    segments: Sequence[tuple[int, Segment]] | None
+
+    @staticmethod
+    def whole(flat: Tensor) -> Targets:
+        """All tokens add up in `flat`."""
+        return Targets(flat[None], None)
+
+    def split(self, tensor: Tensor, kept: bool) -> Sequence[Tensor]:
+        """Pieces of a tensor of tokens, one per segment."""
+        if self.segments is None:
+            return (tensor,)
+        return tensor.split([s.kept if kept else s.every for _, s in self.segments])
+
+    def parts(self) -> list[int]:
+        """The part of every segment."""
+        return [0] if self.segments is None else [part for part, _ in self.segments]
 
 
 class AdapterLinear:
@@ -34,7 +61,7 @@ class AdapterLinear:
 
     def __init__(self, backbone: Backbone, adapter: Adapter):
         self.backbone, self.adapter = backbone, adapter
-        self.targets: list[tuple[Segment | slice, Tensor]] = []
+        self.targets: Targets | None = None
         self._merge = backbone.dtype == torch.float32
         self._version = -1
         self._weights: dict[tuple[int, str], Tensor] = {}
@@ -52,9 +79,7 @@ class AdapterLinear:
             self._version = self.adapter.version
 
     def __call__(self, layer: int, group: str, x: Tensor) -> Tensor:
-        """Apply one linear group to `x_N*`; the backward pass adds each token range of `targets` (as they
-        are now) to its flat accumulator. A plain slice means the same tokens in every layer.
-        """
+        """Apply one linear group to `x_N*`; the backward pass adds to `targets` as they are now."""
         self.refresh()
         if torch.is_grad_enabled():
             return _Linear.apply(x, self._anchor, self, layer, group)
@@ -97,14 +122,9 @@ class _Linear(torch.autograd.Function):
         grads_low = [part @ b for part, b in zip(grads_y, bs, strict=True)]
         grad_low = torch.cat(grads_low, dim=-1) if len(grads_low) > 1 else grads_low[0]
         kept = layer == linear.backbone.shape.layers - 1 and group != "qkv"
-        for segment, flat in ctx.targets:
-            tokens = segment
-            if isinstance(segment, Segment):
-                tokens = segment.kept if kept else segment.every
-            grad_a, grad_bs = adapter.factors(flat, site)
-            _add_product(grad_a, grad_low[tokens].T, x[tokens], adapter.scale)
-            for grad_b, y_part, low_part in zip(grad_bs, grads_y, low, strict=True):
-                _add_product(grad_b, y_part[tokens].T, low_part[tokens], adapter.scale)
+        _accumulate(ctx.targets, kept, site.a, site.a_shape, grad_low, x, adapter.scale)
+        for place, shape, y_part, low_part in zip(site.b, site.b_shapes, grads_y, low, strict=True):
+            _accumulate(ctx.targets, kept, place, shape, y_part, low_part, adapter.scale)
         grad_x = None
         if ctx.needs_input_grad[0]:
             grad_x = grad_y @ linear._weights[layer, group]
@@ -113,8 +133,22 @@ class _Linear(torch.autograd.Function):
         return grad_x, None, None, None, None
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor, scale: float) -> None:
-    if left.dtype == total.dtype:
-        total.addmm_(left, right, alpha=scale)
-    else:
-        total.add_(left @ right, alpha=scale)
+def _accumulate(
+    targets: Targets,
+    kept: bool,
+    place: slice,
+    shape: tuple[int, int],
+    left: Tensor,
+    right: Tensor,
+    scale: float,
+) -> None:
+    """Add `scale * left^T right` of every segment to the factor at `place` of its part's accumulator."""
+    totals = targets.flats_PS[:, place].view(-1, *shape).unbind(0)
+    pieces = zip(
+        targets.parts(), targets.split(left, kept), targets.split(right, kept), strict=True
+    )
+    for part, own_left, own_right in pieces:
+        if left.dtype == targets.flats_PS.dtype:
+            totals[part].addmm_(own_left.T, own_right, alpha=scale)
+        else:
+            totals[part].add_(own_left.T @ own_right, alpha=scale)

@@ -59,8 +59,8 @@ class Packing:
         self.lengths_R = torch.tensor([len(c) for _, c in rows])
         self.prompt_tokens = int(prompt_lengths.sum())
         self.segments = [
-            *_segments([part for part, _ in index], prompt_lengths.tolist(), 0, 0, ends=True),
-            *_segments(parts_R, input_lengths.tolist(), self.prompt_tokens, len(prompts)),
+            *_segments([part for part, _ in index], prompt_lengths.tolist(), ends=True),
+            *_segments(parts_R, input_lengths.tolist()),
         ]
 
         flat = [t for p in prompts for t in p] + [t for i in inputs for t in i]
@@ -145,20 +145,17 @@ def _token_scores(
 
 
 def _segments(
-    parts: Sequence[Hashable], lengths: Sequence[int], start: int, kept: int, *, ends: bool = False
+    parts: Sequence[Hashable], lengths: Sequence[int], *, ends: bool = False
 ) -> list[tuple[Hashable, Segment]]:
     """(part, its tokens) for runs of equal parts whose pieces have these lengths.
 
-    `start` and `kept` are where they begin among all tokens and among the kept ones, of which a piece
-    has all or, with `ends`, one.
+    With `ends`, one token of every piece goes on behind the last attention, otherwise all.
     """
     found = []
     pieces = zip(parts, lengths, strict=True)
     for part, run in itertools.groupby(pieces, key=lambda piece: piece[0]):
         own = [length for _, length in run]
-        stop, kept_stop = start + sum(own), kept + (len(own) if ends else sum(own))
-        found.append((part, Segment(slice(start, stop), slice(kept, kept_stop))))
-        start, kept = stop, kept_stop
+        found.append((part, Segment(sum(own), len(own) if ends else sum(own))))
     return found
 
 

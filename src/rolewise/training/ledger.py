@@ -72,24 +72,24 @@ def coherence(
     square = float(gram.sum())
 
     def squares(assigned: np.ndarray) -> np.ndarray:
-        member = assigned[None, :] == np.arange(n)[:, None]
-        return np.einsum("si,ij,sj->s", member, gram, member).clip(min=0)
+        """|g|^2 of every slot, for each row of slot labels `(trials, parts)`."""
+        member = (assigned[:, None, :] == np.arange(n)[None, :, None]).astype(float)
+        return (member @ gram * member).sum(-1).clip(min=0)
 
-    own = squares(labels)
+    own = squares(labels[None])[0]
     if not own.sum():
         return None
     rng = np.random.default_rng(seed)
-    null = []
-    for _ in range(permutations):
-        shuffled = labels.copy()
-        for block in blocks:
-            index = [i for i, (_, b) in enumerate(keys) if b == block]
-            shuffled[index] = rng.permutation(labels[index])
-        null.append(square / (n * squares(shuffled).sum()))
+    members = [[i for i, (_, b) in enumerate(keys) if b == block] for block in blocks]
+    shuffled = np.tile(labels, (permutations, 1))
+    for trial in shuffled:
+        for index in members:
+            trial[index] = rng.permutation(labels[index])
+    null = square / (n * squares(shuffled).sum(-1))
     return Coherence(
         value=square / (n * own.sum()),
-        null_mean=float(np.mean(null)) if null else float("nan"),
-        null_high=float(np.quantile(null, 0.95)) if null else float("nan"),
+        null_mean=float(np.mean(null)) if permutations else float("nan"),
+        null_high=float(np.quantile(null, 0.95)) if permutations else float("nan"),
         amplification=float(np.sqrt(square) / np.sqrt(own).mean()),
     )
 

@@ -191,7 +191,7 @@ class Updater:
         step: int,
         name: str,
         batch: list[Row],
-        blocks: dict[str, int] | None,
+        blocks: dict[tuple[str, str], int] | None,
         report: UpdateReport,
         first: dict[int, np.ndarray] | None,
     ) -> dict[PartKey, Tensor]:
@@ -205,20 +205,22 @@ class Updater:
         def part_of(row: Row) -> PartKey:
             if blocks is None:
                 return (row.role, 0, 0, 0)
-            return (row.role, row.slot, row.turn, blocks[row.problem])
+            return (row.role, row.slot, row.turn, blocks.get((row.role, row.problem), 0))
 
         rows = [row for row in batch if row.advantage != 0 or settings.kl_anchor.get(row.role)]
         theta = self.policy.adapters[name].theta
-        parts = {key: torch.zeros_like(theta) for key in sorted({part_of(row) for row in rows})}
+        keys = sorted({part_of(row) for row in rows})
+        flats = theta.new_zeros(len(keys), len(theta))
+        parts = dict(zip(keys, flats, strict=True))
         factors = {row.role: weights.get(row.role, 1.0) / denominator for row in rows}
         ordered = sorted(rows, key=part_of)
         for micro in microbatches(
             parallel.share(ordered), self.config.training.update.microbatch_tokens, part_of
         ):
             keys = [part_of(row) for row in micro]
+            targets = partial(Targets, flats)
             self._backward(name, micro, keys, parts, factors, report, first)
-        for gradient in parts.values():
-            parallel.add_up(gradient)
+        parallel.add_up(flats)
         return parts
 
     def _backward(
@@ -235,7 +237,10 @@ class Updater:
         device = self.policy.backbone.device
         packing = Packing([(r.prompt_ids, r.completion_ids) for r in rows], device, keys)
         linear = self.policy.linears[name]
-        linear.targets = [(tokens, parts[key]) for key, tokens in packing.segments]
+        place = {key: i for i, key in enumerate(parts)}
+        linear.targets = Targets(
+            flats, [(place[key], segment) for key, segment in packing.segments]
+        )
         scores = score(
             self.policy.backbone,
             linear,
@@ -402,7 +407,18 @@ def role_token_weights(rows: list[Row]) -> dict[str, float]:
     return {role: mean / count for role, count in tokens.items()}
 
 
-def problem_blocks(rows: list[Row]) -> dict[str, int]:
-    """Problem -> block: the step's problems in `BLOCKS` contiguous shares."""
+def problem_blocks(rows: list[Row]) -> dict[tuple[str, str], int]:
+    """(role, problem) -> block, the problems in `BLOCKS` contiguous shares, for roles with several slots.
+
+    Only their coherence asks for blocks; every further part costs small matrix products.
+    """
     problems = list(dict.fromkeys(row.problem for row in rows))
-    return {problem: i * BLOCKS // len(problems) for i, problem in enumerate(problems)}
+    slots: dict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        slots[row.role].add(row.slot)
+    return {
+        (role, problem): i * BLOCKS // len(problems)
+        for i, problem in enumerate(problems)
+        for role, own in slots.items()
+        if len(own) > 1
+    }
