@@ -58,6 +58,7 @@ def test_calls_of_an_episode_follow_the_topology():
     calls = episode_calls(config, "Voting", "Math", assume)
     assert [(c.role, c.count) for c in calls] == [("generator", 3), ("aggregator", 1)]
     assert calls[1].prompt == 200 + 3 * 1280 and calls[0].response == 5120 / 4
+    assert [c.prompts(4, 32) for c in calls] == [4, 32]
     assert len(episode_calls(config, "Eval-Opt", "Math", assume)) == 6
     assert [c.count for c in episode_calls(config, "Orch-Workers", "Code", assume)] == [1, 3, 1]
 

@@ -26,12 +26,20 @@ ROLES = {
 
 @dataclass(frozen=True)
 class CallPlan:
-    """Calls of one role in an episode: how many at once, mean prompt and completion in tokens."""
+    """Calls of one role in an episode: how many at once, mean prompt and completion in tokens.
+
+    `shared`: all episodes and slots of a problem have the same prompt, which is computed once.
+    """
 
     role: str
     count: int
     prompt: int
     response: int
+    shared: bool = False
+
+    def prompts(self, problems: float, episodes: float) -> float:
+        """Distinct prompts among the calls of `episodes` episodes of `problems` problems."""
+        return problems if self.shared else episodes * self.count
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ def episode_calls(config: Config, workflow: str, task: str, assume: Assumptions)
     response = max(1, round(caps.response * assume.response_share))
 
     def call(role: str, count: int, prompt: int) -> CallPlan:
-        return CallPlan(role, count, min(cap, prompt), response)
+        return CallPlan(role, count, min(cap, prompt), response, shared=prompt == problem)
 
     if workflow == SINGLE:
         return [call("generator", 1, problem)]
@@ -98,17 +106,28 @@ def plan_cell(
     processes = config.resources.processes
     tokens = {
         "sampled": episodes * sum(c.count * c.response for c in calls),
-        "prompt": episodes * sum(c.count * c.prompt for c in calls),
+        "prompt": round(
+            sum(c.prompts(settings.prompts_per_step, episodes) * c.prompt for c in calls)
+        ),
     }
     live = kv / size.kv_bytes(_width(config))
     step = {
-        "sample": _sampling_s(config, size, calls, episodes / processes, live, device, assume),
+        "sample": _sampling_s(
+            config,
+            size,
+            calls,
+            settings.prompts_per_step / processes,
+            episodes / processes,
+            live,
+            device,
+            assume,
+        ),
         "grade": _grading_s(config, cell, episodes, assume),
         "update": _update_s(size, tokens, device, assume) / processes,
     }
     evaluations = max(1, settings.steps // settings.checkpoint_every)
     samples = problems * config.evaluation.samples
-    evaluation = _sampling_s(config, size, calls, samples, live, device, assume)
+    evaluation = _sampling_s(config, size, calls, problems, samples, live, device, assume)
     evaluation += _grading_s(config, cell, samples, assume)
     seconds = settings.steps * sum(step.values()) + evaluations * evaluation
     return Plan(
@@ -198,6 +217,7 @@ def _sampling_s(
     config: Config,
     size: Size,
     calls: list[CallPlan],
+    problems: float,
     episodes: float,
     live_tokens: float,
     device: Device,
@@ -213,13 +233,7 @@ def _sampling_s(
         total = episodes * call.count
         length = call.prompt + call.response / 2
         running = max(1.0, min(total, most, live_tokens / (call.prompt + call.response)))
-        # The prompt of parallel calls, and of the episodes of a problem, is prefilled once.
-        prompts = (
-            total / config.training.episodes_per_prompt
-            if call.prompt < 2 * call.response
-            else total
-        )
-        prefill = 2 * size.flop_weights * prompts * call.prompt
+        prefill = 2 * size.flop_weights * call.prompts(problems, episodes) * call.prompt
         seconds += prefill / (assume.prefill_efficiency * device.flops)
         read = size.flop_weights * width + running * length * size.kv_bytes(width)
         by_memory = read / (assume.decode_efficiency * device.bandwidth)
