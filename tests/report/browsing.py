@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from urllib.parse import urlencode
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -59,9 +60,17 @@ class Reader:
         """Type keys to whatever has the focus."""
         self.driver.switch_to.active_element.send_keys(*keys)
 
-    def click(self, selector: str) -> None:
-        """Click the first match."""
-        self.find(selector)[0].click()
+    def click(self, selector: str, index: int = 0) -> None:
+        """Click the match at `index`; a list that is drawn anew meanwhile is looked up again."""
+
+        def clicked() -> bool:
+            try:
+                self.find(selector)[index].click()
+            except (StaleElementReferenceException, IndexError):
+                return False
+            return True
+
+        self.until(clicked)
 
     def choose(self, select: str, value: str) -> None:
         """Choose an option of a select."""

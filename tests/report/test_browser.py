@@ -189,9 +189,9 @@ def test_phone_shows_the_list_then_the_problem_and_back(reader):
 
 def test_back_button_returns_to_the_problem_before(reader):
     reader.browse(scope=VOTING)
-    reader.find(".row")[0].click()
+    reader.click(".row")
     reader.until(lambda: reader.find("#problem-title"))
-    reader.find(".row")[1].click()
+    reader.click(".row", 1)
     reader.until(lambda: reader.text("#problem-title") == "math-0001")
     reader.driver.back()
     reader.until(lambda: reader.text("#problem-title") == "math-0000")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -83,11 +82,10 @@ def test_same_output_within_a_tolerance(actual, expected, same):
         "\ud800".encode("utf-8", "surrogatepass"),
     ],
 )
-def test_hostile_output_is_compared_in_no_time(output):
+@pytest.mark.timeout(30)
+def test_hostile_output_neither_passes_nor_hangs(output):
     for tolerance in (None, 1e-6):
-        began = time.process_time()
         assert not same_output(output, b"1.5\n", tolerance)
-        assert time.process_time() - began < 1
 
 
 def returned(value):
