@@ -18,6 +18,7 @@ from torch import Tensor
 from rolewise.config import Config
 from rolewise.errors import TrainingError
 from rolewise.policy.backbone import Linear
+from rolewise.policy.lora import Targets
 from rolewise.policy.policy import Policy
 from rolewise.policy.scoring import Packing, score
 from rolewise.sampling import parallel
@@ -210,37 +211,32 @@ class Updater:
         rows = [row for row in batch if row.advantage != 0 or settings.kl_anchor.get(row.role)]
         theta = self.policy.adapters[name].theta
         keys = sorted({part_of(row) for row in rows})
-        flats = theta.new_zeros(len(keys), len(theta))
-        parts = dict(zip(keys, flats, strict=True))
+        flats_PS = theta.new_zeros(len(keys), len(theta))
         factors = {row.role: weights.get(row.role, 1.0) / denominator for row in rows}
         ordered = sorted(rows, key=part_of)
         for micro in microbatches(
             parallel.share(ordered), self.config.training.update.microbatch_tokens, part_of
         ):
-            keys = [part_of(row) for row in micro]
-            targets = partial(Targets, flats)
-            self._backward(name, micro, keys, parts, factors, report, first)
-        parallel.add_up(flats)
-        return parts
+            places = [keys.index(part_of(row)) for row in micro]
+            self._backward(name, micro, places, flats_PS, factors, report, first)
+        parallel.add_up(flats_PS)
+        return dict(zip(keys, flats_PS, strict=True))
 
     def _backward(
         self,
         name: str,
         rows: list[Row],
-        keys: list[PartKey],
-        parts: dict[PartKey, Tensor],
+        parts_R: list[int],
+        flats_PS: Tensor,
         factors: dict[str, float],
         report: UpdateReport,
         first: dict[int, np.ndarray] | None,
     ) -> None:
         settings = self.config.training.loss
         device = self.policy.backbone.device
-        packing = Packing([(r.prompt_ids, r.completion_ids) for r in rows], device, keys)
+        packing = Packing([(r.prompt_ids, r.completion_ids) for r in rows], device, parts_R)
         linear = self.policy.linears[name]
-        place = {key: i for i, key in enumerate(parts)}
-        linear.targets = Targets(
-            flats, [(place[key], segment) for key, segment in packing.segments]
-        )
+        linear.targets = Targets(flats_PS, packing.segments)
         scores = score(
             self.policy.backbone,
             linear,
