@@ -8,8 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from rolewise.config import Config, digest, evaluation_subset, training_subset
-from rolewise.errors import DataError
-from rolewise.evaluation.evaluate import accuracy_table, best_step, evaluate_policy
+from rolewise.evaluation.evaluate import (
+    accuracy_table,
+    best_step,
+    evaluate_policy,
+    require_checkpoint,
+)
 from rolewise.grid import BASE, SINGLE, SINGLE_AGENT, Cell
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.policy import Policy
@@ -28,9 +32,9 @@ def transfer(config: Config, workflow: str, scale: str, task: str, seed: int) ->
     target = Cell(workflow, BASE, scale, task)
     folder = layout(config).transfer(workflow, scale, task, seed)
     step = best_step(config, source, seed)
-    found = StateDir(layout(config).training_state(config, source, seed)).checkpoint(step)
-    if not found.is_dir():
-        raise DataError(f"{found}: checkpoint missing; train {source} again")
+    checkpoint = require_checkpoint(
+        StateDir(layout(config).training_state(config, source, seed)), step
+    )
     key = digest(
         {
             "evaluation": evaluation_subset(config, target),
@@ -42,7 +46,11 @@ def transfer(config: Config, workflow: str, scale: str, task: str, seed: int) ->
     file = shards / f"seed{seed}" / f"evaluations_{step:06d}.parquet"
     if not file.is_file():
         with open_stage(config, target, "validation") as stage:
-            adapter = Adapter.load(found / "adapters" / "generator", stage.backbone.shape)
+            adapter = Adapter.load(
+                checkpoint / "adapters" / "generator",
+                stage.backbone.shape,
+                str(stage.backbone.device),
+            )
             main = stage.topology.main_role
             policy = Policy(stage.backbone, {main: adapter})
             evaluate_policy(
