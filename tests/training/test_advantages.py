@@ -32,6 +32,12 @@ def test_an_unknown_reward_enters_no_mean_and_gets_no_advantage():
     assert got == pytest.approx([0.5773503, 0, -1.1547005, 0.5773503])
 
 
+def test_the_rounding_of_a_mean_is_no_signal():
+    rewards = [0.1] * 24
+    assert np.mean(rewards) != 0.1
+    assert centred(rewards, [0] * 24, scale=True, eps=0).tolist() == [0] * 24
+
+
 def test_a_group_of_one_or_of_equal_rewards_has_no_signal():
     assert centred([1, 0.5, 0.5], ["a", "b", "b"], scale=True, eps=0).tolist() == [0, 0, 0]
     assert vars(count_groups([1, 0.5, 0.5, 0], ["a", "b", "b", "a"])) == {

@@ -41,11 +41,12 @@ def centred(
         if not np.isnan(values[i]):
             members[group].append(i)
     for index in members.values():
-        if len(index) < 2:
-            continue
         group = values[index]
+        # The mean of equal rewards may differ from them by rounding, which is no signal.
+        if (group == group[0]).all():
+            continue
         deviation = group - group.mean()
-        if scale and np.any(deviation):
+        if scale:
             deviation = deviation / (group.std(ddof=1) + eps)
         result[index] = deviation
     return result
