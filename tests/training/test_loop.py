@@ -15,7 +15,8 @@ from rolewise.evaluation.transfer import transfer
 from rolewise.grid import parse_cell
 from rolewise.runs.layout import layout
 from rolewise.runs.state import StateDir
-from rolewise.training.loop import checkpoint_steps, problems_of_step, train
+from rolewise.tasks.problem import Problem
+from rolewise.training.loop import checkpoint_steps, problems_of_step, starts_of_step, train
 from tests.study import tiny_study
 
 CELLS = ("Voting-IP-0.1M-Math", "Orch-Workers-SP-0.1M-Math")
@@ -165,6 +166,14 @@ def test_problems_come_in_epochs_of_every_problem_once():
     for epoch in range(3):
         assert sorted(drawn[7 * epoch : 7 * (epoch + 1)]) == problems
     assert problems_of_step(problems, 1, 3, 0) != problems_of_step(problems, 1, 3, 1)
+
+
+def test_a_problem_that_a_step_sees_twice_is_sampled_anew():
+    once, twice = Problem("a", "Math", ""), Problem("b", "Math", "")
+    starts = starts_of_step([twice, once, twice], 2)
+    assert [(p.id, k) for p, k in starts] == [
+        ("b", 0), ("b", 1), ("a", 0), ("a", 1), ("b", 2), ("b", 3),
+    ]  # fmt: skip
 
 
 def test_role_swap_evaluates_every_mixture_once(tmp_path):

@@ -6,6 +6,7 @@ import json
 import logging
 import resource
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,19 @@ def problems_of_step(problems: list[Problem], step: int, count: int, seed: int) 
         order = np.random.default_rng(call_seed(seed, "order", epoch)).permutation(len(problems))
         chosen.append(problems[order[offset]])
     return chosen
+
+
+def starts_of_step(problems: list[Problem], episodes: int) -> list[tuple[Problem, int]]:
+    """(problem, sample) of every episode of a step; a problem that comes twice gets new samples.
+
+    Draws follow problem and sample, so that the same pair twice would be the same episode twice.
+    """
+    seen: Counter[str] = Counter()
+    starts = []
+    for problem in problems:
+        starts += [(problem, seen[problem.id] + k) for k in range(episodes)]
+        seen[problem.id] += episodes
+    return starts
 
 
 def train(config: Config, cell: Cell, seed: int) -> Path:
@@ -141,7 +155,7 @@ class _Run:
         config, cell = self.config, self.stage.cell
         settings = config.training
         problems = problems_of_step(self.stage.problems, step, settings.prompts_per_step, self.seed)
-        starts = [(p, k) for p in problems for k in range(settings.episodes_per_prompt)]
+        starts = starts_of_step(problems, settings.episodes_per_prompt)
         route = routes(cell.policy)
         graded = sample_and_grade(
             self.stage.rollout(route), sampler, parallel.share(starts), (self.seed, "train", step)
