@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 SINGLE = "Single"
 BASE, SINGLE_AGENT, ISOLATED, SHARED = "Base", "SA", "IP", "SP"
-TASKS = ("Math", "Code")
+# Settings that change what the untrained workflow does or how it is judged.
+ROLLOUT_SECTIONS = (
+    "workflow", "caps", "sampling", "tasks", "prompts", "reward", "enable_thinking", "evaluation",
+    "sandbox",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, order=True)
@@ -93,12 +97,28 @@ def base_cells(config: Config) -> list[Cell]:
 
 
 def base_of(config: Config, cell: Cell) -> Cell:
-    """The base cell of `cell`; plain unless its variant changes rollouts (workflow, prompts, caps)."""
+    """The base cell of `cell`; plain unless its variant sets a key of `ROLLOUT_SECTIONS`."""
     variant = next((v for v in config.grid.variants if v.name == cell.variant), None)
-    rollout_keys = ("workflow.", "caps.", "sampling.", "tasks.", "prompts", "reward.")
-    if variant and any(key.startswith(rollout_keys) for key in variant.set):
+    if variant and any(key.split(".")[0] in ROLLOUT_SECTIONS for key in variant.set):
         return cell.base
     return Cell(cell.workflow, BASE, cell.scale, cell.task)
+
+
+def transfers(config: Config) -> list[tuple[str, str, str, int]]:
+    """Generator-only transfers: workflow, scale, task, seed; none without a trained SA-RL cell."""
+    single = {
+        (cell.scale, cell.task): seeds_of(config, cell)
+        for cell in trained_cells(config)
+        if cell.policy == SINGLE_AGENT and not cell.variant
+    }
+    grid = config.grid
+    return [
+        (workflow, scale, task, seed)
+        for scale in config.evaluation.transfer_scales
+        for task in grid.tasks
+        for workflow in grid.workflows
+        for seed in single.get((scale, task), [])
+    ]
 
 
 def seeds_of(config: Config, cell: Cell) -> list[int]:

@@ -34,6 +34,7 @@ from rolewise.grid import (
     base_of,
     seeds_of,
     trained_cells,
+    transfers,
 )
 from rolewise.records import CELLS, write_csv
 from rolewise.runs.layout import Layout, layout
@@ -186,22 +187,17 @@ class _Study:
 
     def transfers(self, allow_missing: bool) -> Iterator[Row]:
         """Generator-only transfer as policy SA, variant `transfer`."""
-        grid = self.config.grid
-        for scale in self.config.evaluation.transfer_scales:
-            for task in grid.tasks:
-                for workflow in grid.workflows:
-                    for seed in self.config.seeds:
-                        cell = Cell(workflow, SINGLE_AGENT, scale, task, TRANSFER)
-                        folder = self.places.transfer(workflow, scale, task, seed)
-                        path = folder / "evaluations.parquet"
-                        if allow_missing and not path.is_file():
-                            gap = Interval(None, None, None, 0)
-                            yield from _rows(cell, seed, [_value("", 0, measures.MISSING, gap)])
-                            continue
-                        found = outcomes(read_table(path))
-                        names = dict.fromkeys(found.steps, "best")
-                        resamples = self.config.signatures.bootstrap
-                        yield from _rows(cell, seed, _evaluated(found, names, resamples))
+        for workflow, scale, task, seed in transfers(self.config):
+            cell = Cell(workflow, SINGLE_AGENT, scale, task, TRANSFER)
+            path = self.places.transfer(workflow, scale, task, seed) / "evaluations.parquet"
+            if allow_missing and not path.is_file():
+                gap = Interval(None, None, None, 0)
+                yield from _rows(cell, seed, [_value("", 0, measures.MISSING, gap)])
+                continue
+            found = outcomes(read_table(path))
+            names = dict.fromkeys(found.steps, "best")
+            resamples = self.config.signatures.bootstrap
+            yield from _rows(cell, seed, _evaluated(found, names, resamples))
 
 
 def _rows(cell: Cell, seed: int, values: Iterable[Row]) -> Iterator[Row]:

@@ -30,6 +30,7 @@ from rolewise.grid import (
     matches,
     seeds_of,
     trained_cells,
+    transfers,
 )
 from rolewise.records import write_text
 from rolewise.runs.layout import Layout
@@ -101,14 +102,8 @@ class Graph:
 
     @cached_property
     def transfers(self) -> list[tuple[str, str, str, int]]:
-        """Generator-only transfers: workflow, scale, task, seed; none without the SA-RL cell."""
-        scales = self.config.evaluation.transfer_scales
-        return [
-            (workflow, cell.scale, cell.task, seed)
-            for workflow in self.config.grid.workflows
-            for cell, seed in self.trained
-            if cell.policy == SINGLE_AGENT and not cell.variant and cell.scale in scales
-        ]
+        """Every generator-only transfer, as workflow, scale, task and seed."""
+        return transfers(self.config)
 
     @cached_property
     def swaps(self) -> list[Run]:
@@ -171,6 +166,7 @@ class Graph:
         keys = ("trajectory_problems", "samples")
         return canonical_json(
             {"evaluation": {k: self._dump["evaluation"][k] for k in keys}}
+            | {"entropy_ratio": self._dump["alarms"]["entropy_ratio"]}
             | {"signatures": self._dump["signatures"]}
         )
 
