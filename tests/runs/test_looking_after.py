@@ -11,6 +11,7 @@ import pytest
 
 from rolewise.config import digest, training_subset
 from rolewise.errors import RolewiseError, StateError
+from rolewise.evaluation.evaluate import check_inputs
 from rolewise.grid import Cell
 from rolewise.runs import clean, provenance
 from rolewise.runs.audit import audit
@@ -161,6 +162,23 @@ def test_a_changed_evaluation_setting_makes_evaluations_stale(study):
     [stale] = audit(config("results", settings={"evaluation.samples": 4}))
     assert stale.reasons[0].startswith("evaluation")
     assert "evaluations.parquet" in stale.command
+
+
+def test_a_base_evaluation_of_another_model_is_stale(study):
+    base = CELL.base
+    folder = layout(study).cell(base, 0)
+    folder.mkdir(parents=True)
+    (folder / "evaluations.parquet").write_text("")
+    check_inputs(study, base, 0)
+    assert audit(study) == []
+    manifest = layout(study).model("0.1M") / "manifest.json"
+    manifest.write_text(json.dumps({"files": {"a": "11"}}))
+    [stale] = audit(study)
+    assert stale.reasons == ("model: its content has changed",)
+    assert stale.command.startswith("rolewise clean --state --cell Voting-Base-0.1M-Math")
+    assert stale.command.endswith("evaluations.parquet")
+    with pytest.raises(StateError, match=r"inputs\.model"):
+        check_inputs(study, base, 0)
 
 
 def test_only_state_of_other_configurations_is_a_leftover(study):

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from rolewise.config import Config, for_cell
+from rolewise.config import Config, evaluation_subset, for_cell
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.policy.policy import Policy, routes, saved_policy
 from rolewise.records import CALLS, EVALUATIONS, write_bytes, write_csv, write_parquet
+from rolewise.runs import provenance
 from rolewise.runs.layout import layout
 from rolewise.runs.signals import Stop, stop_requested
 from rolewise.runs.state import StateDir
@@ -41,6 +42,7 @@ def evaluate(config: Config, cell: Cell, seed: int) -> Path:
     training = StateDir(layout(config).training_state(config, cell, seed)) if cell.trained else None
     steps = evaluation_steps(config, cell)
     with stop_requested(for_cell(config, cell).training.max_wall) as stop, StateDir(shards).lock():
+        check_inputs(config, cell, seed)
         missing = [step for step in steps if not _shard(shards, "evaluations", step).is_file()]
         if missing:
             with open_stage(config, cell, "validation") as stage:
@@ -52,6 +54,12 @@ def evaluate(config: Config, cell: Cell, seed: int) -> Path:
     write_csv(folder / "accuracy.csv", accuracy_table(frame))
     write_parquet(folder / "evaluations.parquet", frame, EVALUATIONS)
     return folder / "evaluations.parquet"
+
+
+def check_inputs(config: Config, cell: Cell, seed: int) -> None:
+    """Refuse (StateError) to mix what is evaluated now with shards of other data, model or prompts."""
+    state = StateDir(layout(config).evaluation_state(config, cell, seed))
+    state.check_identity(provenance.identity(config, cell, evaluation_subset(config, cell)))
 
 
 def evaluate_policy(

@@ -9,7 +9,12 @@ import pandas as pd
 
 from rolewise.config import Config, for_cell
 from rolewise.errors import RolewiseError
-from rolewise.evaluation.evaluate import best_step, evaluate_policy, require_checkpoint
+from rolewise.evaluation.evaluate import (
+    best_step,
+    check_inputs,
+    evaluate_policy,
+    require_checkpoint,
+)
 from rolewise.grid import Cell
 from rolewise.policy.policy import routes, saved_policy
 from rolewise.records import SWAPS, write_parquet
@@ -38,6 +43,7 @@ def swap_roles(config: Config, cell: Cell, seed: int) -> Path:
     places = layout(config)
     step = best_step(config, cell, seed)
     checkpoint = require_checkpoint(StateDir(places.training_state(config, cell, seed)), step)
+    check_inputs(config, cell, seed)
     shards = places.evaluation_state(config, cell, seed) / "swaps"
     files = {m: shards / "+".join(m) / f"evaluations_{step:06d}.parquet" for m in mixtures(roles)}
     missing = [m for m, file in files.items() if not file.is_file()]

@@ -54,18 +54,12 @@ def _training(
         present = inputs(config, cell)
     except DataError as error:
         return Stale(cell.name, seed, (str(error),), _renew(summary, files))
-    behind = [
-        f"{name}: its content has changed" for name in present
-        if manifest["inputs"].get(name) != present[name]
-    ]  # fmt: skip
+    behind = _changed_content(manifest["inputs"], present)
     if code_fingerprint() not in manifest["code"]:
         behind.append("code: a module that can change a training has changed")
     if not behind:
         return None
-    # Neither is part of the name of the state, so that the old state has to go.
-    named = "".join(f" --configfile {file}" for file in files)
-    fresh = f"rolewise clean --state --cell {cell.name} --seed {seed} --yes{named} && "
-    command = fresh + _renew(summary, files, force=manifest_file)
+    command = _renew_afresh(cell, seed, files, summary, manifest_file)
     return Stale(cell.name, seed, tuple(behind), command)
 
 
@@ -77,13 +71,38 @@ def _evaluation(
         return None
     # The name of the state holds the settings; without any state nothing can be said.
     state = graph.layout.evaluation_state(config, cell, seed)
-    if state.is_dir() or not list(state.parent.glob("evaluate-*")):
+    if state.is_dir():
+        return None if cell.trained else _base_inputs(config, state, folder, files, cell, seed)
+    if not list(state.parent.glob("evaluate-*")):
         return None
     if cell.trained and _manifest_hash(folder) != digest(training_subset(config, cell)):
         return None  # the training is stale, which covers it
     reason = "evaluation: its settings have changed"
     command = _renew(folder / "summary.json", files, force=folder / "evaluations.parquet")
     return Stale(cell.name, seed, (reason,), command)
+
+
+def _base_inputs(
+    config: Config, state: Path, folder: Path, files: Sequence[Path], cell: Cell, seed: int
+) -> Stale | None:
+    """Whether data, model or prompts of an untrained evaluation, of which no manifest tells, changed."""
+    identity = state / "identity.json"
+    if not identity.is_file():
+        return None
+    try:
+        behind = _changed_content(json.loads(identity.read_text())["inputs"], inputs(config, cell))
+    except DataError as error:
+        behind = [str(error)]
+    if not behind:
+        return None
+    command = _renew_afresh(
+        cell, seed, files, folder / "summary.json", folder / "evaluations.parquet"
+    )
+    return Stale(cell.name, seed, tuple(behind), command)
+
+
+def _changed_content(then: dict[str, str], now: dict[str, str]) -> list[str]:
+    return [f"{name}: its content has changed" for name in now if then.get(name) != now[name]]
 
 
 def _manifest_hash(folder: Path) -> str | None:
@@ -95,6 +114,13 @@ def _renew(target: Path, files: Sequence[Path], force: Path | None = None) -> st
     # The target comes first: options that take lists would swallow it.
     named = f" --configfile {' '.join(map(str, files))}" if files else ""
     return f"snakemake {target} --cores all{named}" + (f" --forcerun {force}" if force else "")
+
+
+def _renew_afresh(cell: Cell, seed: int, files: Sequence[Path], target: Path, force: Path) -> str:
+    # What has changed is no part of the name of the state, so that the old state has to go.
+    named = "".join(f" --configfile {file}" for file in files)
+    fresh = f"rolewise clean --state --cell {cell.name} --seed {seed} --yes{named} && "
+    return fresh + _renew(target, files, force=force)
 
 
 def _changed(then: object, now: object, key: str = "") -> list[str]:
