@@ -57,7 +57,7 @@ def call_features(calls: pd.DataFrame, limits: Signatures) -> pd.DataFrame:
     )
 
 
-def shapes(features: pd.DataFrame, problems: list[str], resamples: int = RESAMPLES) -> np.ndarray:
+def shapes(features: pd.DataFrame, problems: int, resamples: int = RESAMPLES) -> np.ndarray:
     """Response-shape vectors of one role's calls, (1 + resamples, 6): sample first, then resamples.
 
     Components in the order of `COMPONENTS`. The `problems` problems, to whose positions the column

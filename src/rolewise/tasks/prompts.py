@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,3 @@ class Prompts:
             return self._environment.get_template(f"{template}.j2").render(**variables).strip()
         except jinja2.TemplateError as error:
             raise ConfigError([f"prompt {self.folder / template}.j2: {error}"]) from error
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 over the names and contents of all templates (first 12 hex digits)."""
-        total = hashlib.sha256()
-        for path in sorted(self.folder.glob("*.j2")):
-            total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-        return total.hexdigest()[:12]
