@@ -40,6 +40,14 @@ def test_an_unparsable_verdict_is_wrong_even_if_the_fallback_agrees():
     ) == [False, False]
 
 
+def test_only_answers_of_the_main_role_are_judged_in_an_episode_that_could_not_finish():
+    assert verdicts(
+        RoleCall("generator", 0, 0, "[7]"),
+        RoleCall("evaluator", 0, 0, "[Correct]"),
+        RoleCall("generator", 0, 1, "[8]"),
+    ) == [True, None, False]
+
+
 def test_an_aggregator_is_right_when_its_candidate_is():
     candidates = [
         RoleCall("generator", 0, 0, "[1]"),

@@ -76,16 +76,20 @@ def judge_calls(
     and the graded role), otherwise not judged. verdict: whether it agrees with the grade of the last
     answer before it. selection: whether the selected candidate is right. plan: not judged. An output
     that could not be parsed is wrong even if the fallback was lucky: the merit is not the role's.
+    Nothing was parsed of an episode that could not finish, one without a graded call, so that only the
+    answers of `main_role` can be told apart from verdicts and plans in it.
     """
+    finished = any(call.graded for call in calls)
     must_answer = {main_role} | {call.role for call in calls if call.graded}
     judged: list[Judged] = []
     for i, call in enumerate(calls):
         answer = key = correct = None
-        if call.kind == "answer":
+        known = finished or call.role == main_role
+        if known and call.kind == "answer":
             grade = _grade(grades[i], call)
             answer, key = grade.answer, answer_key(grade)
             correct = grade.correct if grade.format_ok or call.role in must_answer else None
-        elif call.kind != "plan":
+        elif known and call.kind != "plan":
             before = [
                 (earlier, grades[j])
                 for j, earlier in enumerate(calls[:i])
