@@ -8,7 +8,7 @@ import pytest
 
 from rolewise.analysis.summarise import summarise
 from rolewise.config import for_cell
-from rolewise.errors import Interrupted, RolewiseError, StateError, TrainingError
+from rolewise.errors import ConfigError, Interrupted, RolewiseError, StateError, TrainingError
 from rolewise.evaluation.evaluate import evaluate
 from rolewise.evaluation.swap import mixtures, swap_roles
 from rolewise.evaluation.transfer import transfer
@@ -16,7 +16,15 @@ from rolewise.grid import parse_cell
 from rolewise.runs.layout import layout
 from rolewise.runs.state import StateDir
 from rolewise.tasks.problem import Problem
-from rolewise.training.loop import checkpoint_steps, problems_of_step, starts_of_step, train
+from rolewise.training.loop import (
+    check_roles,
+    checkpoint_steps,
+    problems_of_step,
+    starts_of_step,
+    train,
+)
+from rolewise.workflows.voting import VOTING
+from tests.configs import config as small_config
 from tests.study import tiny_study
 
 CELLS = ("Voting-IP-0.1M-Math", "Orch-Workers-SP-0.1M-Math")
@@ -174,6 +182,25 @@ def test_a_problem_that_a_step_sees_twice_is_sampled_anew():
     assert [(p.id, k) for p, k in starts] == [
         ("b", 0), ("b", 1), ("a", 0), ("a", 1), ("b", 2), ("b", 3),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"training.train_roles": ["generater"]}, "'generater' is not one of"),
+        ({"training.train_roles": ["worker"]}, "Voting has none of"),
+        ({"training.train_roles": []}, "Voting has none of"),
+        ({"training.loss.kl_anchor": {"judge": 0.1}}, "'judge' is not one of"),
+    ],
+)
+def test_settings_by_role_that_would_do_nothing_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        check_roles(small_config(settings=settings), VOTING)
+
+
+def test_settings_by_role_may_name_roles_of_other_workflows():
+    settings = {"training.train_roles": ["generator", "worker"]}
+    check_roles(small_config(settings=settings), VOTING)
 
 
 def test_role_swap_evaluates_every_mixture_once(tmp_path):

@@ -13,8 +13,8 @@ import numpy as np
 from safetensors.torch import load_file, save
 
 from rolewise.config import Config, for_cell, training_subset
-from rolewise.errors import Interrupted, TrainingError
-from rolewise.grid import Cell
+from rolewise.errors import ConfigError, Interrupted, TrainingError
+from rolewise.grid import SINGLE, Cell
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.policy import fresh_policy, routes
 from rolewise.records import GRADIENTS, METRICS, TIMINGS, write_text
@@ -41,6 +41,8 @@ from rolewise.training.advantages import assign_advantages
 from rolewise.training.metrics import ALL, raise_alarms, step_metrics
 from rolewise.training.rows import rows_of
 from rolewise.training.update import Updater
+from rolewise.workflows.base import Topology
+from rolewise.workflows.base import topology as topology_of
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +78,26 @@ def starts_of_step(problems: list[Problem], episodes: int) -> list[tuple[Problem
         starts += [(problem, seen[problem.id] + k) for k in range(episodes)]
         seen[problem.id] += episodes
     return starts
+
+
+def check_roles(config: Config, topology: Topology) -> None:
+    """ConfigError if settings by role name a role that no workflow has, or leave none to train."""
+    settings, workflows = config.training, {SINGLE, *config.grid.workflows}
+    known = {role for name in workflows for role in topology_of(config, name).roles}
+    named = {
+        "train_roles": settings.train_roles or [],
+        "loss.kl_anchor": list(settings.loss.kl_anchor),
+    }
+    problems = [
+        f"training.{key}: '{role}' is not one of {', '.join(sorted(known))}"
+        for key, roles in named.items()
+        for role in roles
+        if role not in known
+    ]
+    if settings.train_roles is not None and not set(settings.train_roles) & set(topology.roles):
+        problems.append(f"training.train_roles: {topology.name} has none of {settings.train_roles}")
+    if problems:
+        raise ConfigError(problems)
 
 
 def train(config: Config, cell: Cell, seed: int) -> Path:
@@ -119,6 +141,7 @@ class _Run:
     def __init__(self, stage: Stage, state: StateDir, meter: Meter | None, seed: int):
         self.stage, self.state, self.meter, self.seed = stage, state, meter, seed
         self.config = stage.config
+        check_roles(self.config, stage.topology)
         self.policy = fresh_policy(
             self.config, stage.cell, stage.topology.roles, seed, stage.backbone
         )
