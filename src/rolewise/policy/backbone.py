@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from rolewise.errors import DataError
@@ -233,6 +233,6 @@ def _read_weights(folder: Path, dtype: torch.dtype, device: str) -> dict[str, Te
             with safe_open(file, framework="pt", device=device) as archive:
                 for name in archive.keys():  # noqa: SIM118 - not a mapping
                     weights[name] = archive.get_tensor(name).to(dtype)
-        except Exception as error:  # safetensors raises its own untyped error
+        except (SafetensorError, OSError) as error:
             raise DataError(f"{file}: unreadable ({error}); build the model again") from error
     return weights
