@@ -4,21 +4,19 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.configs import config
-from tests.docs.pages import BRIEF, ROOT
-from tests.synthetic import write_study
+from tests.docs.pages import ROOT
 
 NOTEBOOK = ROOT / "docs/notebooks/explore.ipynb"
 
 
 @pytest.fixture
-def executed(tmp_path, monkeypatch):
-    """The notebook after running on a synthetic study."""
-    settings = BRIEF | {"grid.workflows": ["Voting", "Eval-Opt"], "grid.tasks": ["Math"]}
-    write_study(tmp_path, config(tmp_path, ("0.3M",), settings))
-    monkeypatch.setenv("ROLEWISE_RESULTS", str(tmp_path))
+def executed(monkeypatch):
+    """The notebook after running on the shipped reference results."""
+    monkeypatch.delenv("ROLEWISE_RESULTS", raising=False)
     book = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(book, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
+    NotebookClient(
+        book, timeout=120, startup_timeout=200, resources={"metadata": {"path": str(ROOT)}}
+    ).execute()
     return book
 
 
