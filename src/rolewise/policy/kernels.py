@@ -14,7 +14,9 @@ from torch import Tensor
 
 def rms_norm(x_ND: Tensor, weight_D: Tensor, eps: float) -> Tensor:
     """`x / sqrt(mean(x^2) + eps) * weight` over the last dimension."""
-    return _RmsNorm.apply(x_ND, weight_D, eps)
+    if torch.is_grad_enabled():
+        return _RmsNorm.apply(x_ND, weight_D, eps)
+    return _norm(x_ND, weight_D, eps)
 
 
 def split_heads(
@@ -25,12 +27,17 @@ def split_heads(
     `sizes` is (H, K, E). Queries and keys are normalised per head if `norm_HE` (their weights,
     `(H + K, E)`) is given, then rotated by `rope`, cosines and signed sines `(2, N, 1, E)`.
     """
-    return _SplitHeads.apply(qkv, sizes, norm_HE, eps, rope)
+    if torch.is_grad_enabled():
+        return _SplitHeads.apply(qkv, sizes, norm_HE, eps, rope)
+    return _split(qkv, sizes, norm_HE, eps, rope)
 
 
 def swiglu(gate_up: Tensor) -> Tensor:
     """`silu(gate) * up` of the two halves of `(N, 2 I)`."""
-    return _SwiGlu.apply(gate_up)
+    if torch.is_grad_enabled():
+        return _SwiGlu.apply(gate_up)
+    gate, up = gate_up.chunk(2, dim=-1)
+    return F.silu(gate).mul_(up)
 
 
 def take(x_ND: Tensor, index_M: Tensor) -> Tensor:
@@ -55,6 +62,19 @@ def _norm_backward(grad: Tensor, x: Tensor, weight: Tensor, eps: float) -> Tenso
     return pulled.mul_(scale).addcmul_(wide, along, value=-1).to(x.dtype)
 
 
+def _split(
+    qkv: Tensor, sizes: tuple[int, int, int], norm: Tensor | None, eps: float, rope: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    heads, kv, size = sizes
+    split = qkv.view(-1, heads + 2 * kv, size)
+    qk = split[:, : heads + kv]
+    if norm is not None:
+        qk = _norm(qk, norm, eps)
+    cos, sin = rope
+    qk = (qk * cos).addcmul_(qk.roll(size // 2, -1), sin)
+    return qk[:, :heads], qk[:, heads:], split[:, heads + kv :]
+
+
 class _RmsNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, eps):
@@ -71,16 +91,10 @@ class _RmsNorm(torch.autograd.Function):
 class _SplitHeads(torch.autograd.Function):
     @staticmethod
     def forward(ctx, qkv, sizes, norm, eps, rope):
-        heads, kv, size = sizes
         ctx.sizes, ctx.eps = sizes, eps
         ctx.save_for_backward(*((qkv, norm, rope) if norm is not None else (rope,)))
-        split = qkv.view(-1, heads + 2 * kv, size)
-        qk = split[:, : heads + kv]
-        if norm is not None:
-            qk = _norm(qk, norm, eps)
-        cos, sin = rope
-        qk = (qk * cos).addcmul_(qk.roll(size // 2, -1), sin)
-        return qk[:, :heads], qk[:, heads:], split[:, heads + kv :].clone()
+        q, k, v = _split(qkv, sizes, norm, eps, rope)
+        return q, k, v.clone()
 
     @staticmethod
     def backward(ctx, grad_q, grad_k, grad_v):

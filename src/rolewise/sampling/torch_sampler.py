@@ -148,7 +148,7 @@ class _Batch:
             values[rows, :, position] = v
             heads, groups = q.shape[1], k.shape[1]
             q = q.view(n, groups, heads // groups, -1) * q.shape[-1] ** -0.5
-            scores = q @ keys[:n, :, :reach].transpose(-1, -2) + bias
+            scores = (q @ keys[:n, :, :reach].transpose(-1, -2)).add_(bias)
             return (scores.softmax(-1) @ values[:n, :, :reach]).flatten(1, 2)
 
         hidden_BD = self.backbone.forward(self._last[:n], position, attend, self.linear)
@@ -175,8 +175,8 @@ class _Batch:
             out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
             return out.transpose(1, 2).flatten(0, 1)
 
-        hidden = self.backbone.forward(grid.view(-1), positions, attend, self.linear)
-        return hidden.view(count, width, -1)[torch.arange(count, device=self.device), lengths - 1]
+        last = torch.arange(count, device=self.device) * width + lengths - 1
+        return self.backbone.forward(grid.view(-1), positions, attend, self.linear, keep_M=last)
 
     def _draw(self, rows: slice, logits: Tensor) -> None:
         """Sample the next token of `rows` by inverting the cumulative distribution at their draw."""
@@ -191,8 +191,10 @@ class _Batch:
         recorded = log_p if self.processed else logits.log_softmax(-1)
         self._ids[every, at] = ids
         self._stats[0, every, at] = recorded.gather(1, ids[:, None])[:, 0]
-        self._stats[1, every, at] = -(p * log_p).nan_to_num_(0.0).sum(-1)
-        self._stats[2, every, at] = p.max(-1).values
+        # A token without probability has log-probability -inf and no part in the entropy.
+        bounded = log_p.clamp_min(torch.finfo(log_p.dtype).min)
+        self._stats[1, every, at] = -torch.linalg.vecdot(p, bounded)
+        self._stats[2, every, at] = p.amax(-1)
         self._last[rows] = ids
         self._generated[rows] += 1
 
