@@ -7,6 +7,7 @@ from rolewise.errors import TrainingError
 from rolewise.sampling.base import Completion
 from rolewise.sampling.episodes import Rollout, run_episodes
 from rolewise.tasks.problem import Problem
+from rolewise.workflows.base import Call, Message, Outcome, Parsed, Topology, user
 from rolewise.workflows.eval_opt import EVAL_OPT
 from rolewise.workflows.voting import VOTING
 from tests.configs import config
@@ -148,3 +149,74 @@ def test_a_sampler_that_loses_calls_stops_the_run():
 
     with pytest.raises(TrainingError, match="never finished"):
         run_episodes(rollout(VOTING, LONG), Losing(vote), [(problems(1)[0], 0)], ("s",))
+
+
+def ask_once(text="solve", **key):
+    return Call("generator", user(text), **key)
+
+
+def raises(problem, task, config):
+    yield [ask_once()]
+    raise KeyError("bug")
+
+
+def yields_nothing(problem, task, config):
+    yield []
+
+
+def yields_text(problem, task, config):
+    yield ["solve"]
+
+
+def repeats_a_call(problem, task, config):
+    yield [ask_once()]
+    yield [ask_once()]
+    return Outcome(("generator", 0, 0))
+
+
+def speaks_as_a_robot(problem, task, config):
+    yield [Call("generator", (Message("robot", "solve"),))]
+
+
+def calls_a_stranger(problem, task, config):
+    yield [Call("stranger", user("solve"))]
+
+
+def returns_nothing(problem, task, config):
+    yield [ask_once()]
+
+
+def grades_a_call_never_made(problem, task, config):
+    yield [ask_once()]
+    return Outcome(("generator", 3, 0))
+
+
+def parses_a_call_never_made(problem, task, config):
+    yield [ask_once()]
+    return Outcome(("generator", 0, 0), {("generator", 0, 9): Parsed("1")})
+
+
+def never_yields(problem, task, config):
+    return Outcome(("generator", 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("run", "complaint"),
+    [
+        (raises, r"raised KeyError: 'bug' \(.*test_episodes.py:\d+\)"),
+        (yields_nothing, "empty list"),
+        (yields_text, "not a list of Calls"),
+        (repeats_a_call, r"repeated the call \('generator', 0, 0\)"),
+        (speaks_as_a_robot, "not a Message of system, user, assistant"),
+        (calls_a_stranger, "called role stranger; its Topology names generator"),
+        (returns_nothing, "returned None, not an Outcome"),
+        (grades_a_call_never_made, r"\('generator', 3, 0\), never made"),
+        (parses_a_call_never_made, r"\('generator', 0, 9\), never made"),
+        (never_yields, "never yields"),
+    ],
+)
+def test_a_faulty_workflow_stops_the_run_and_is_named(run, complaint):
+    faulty = Topology("Faulty", run, ("generator",), "generator")
+    sampler = ScriptedSampler(lambda prompt: "\\boxed{1}")
+    with pytest.raises(TrainingError, match=f"workflow Faulty .*{complaint}"):
+        run_episodes(rollout(faulty, LONG), sampler, [(problems(1)[0], 0)], (0, "train", 1))

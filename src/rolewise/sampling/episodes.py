@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import traceback
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rolewise.config import Config
-from rolewise.errors import TrainingError
+from rolewise.errors import RolewiseError, TrainingError
 from rolewise.policy.tokenizer import ChatTokenizer, strip_thinking
 from rolewise.sampling.base import Completion, Request, Sampler, call_seed
 from rolewise.tasks.problem import Problem
 from rolewise.tasks.task import Task
-from rolewise.workflows.base import Call, Outcome, Parsed, Reply, Topology
+from rolewise.workflows.base import Call, Message, Outcome, Parsed, Reply, Topology
 
 CallKey = tuple[str, int, int]
+# A chat template passes over a message of anyone else without a word.
+SPEAKERS = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True)
@@ -77,23 +80,63 @@ class _Open:
 
     def __init__(self, rollout: Rollout, episode: Episode):
         self.episode = episode
-        self.coroutine = rollout.topology.run(episode.problem, rollout.task, rollout.config)
+        self.name = rollout.topology.name
+        self.roles = rollout.topology.roles
+        self.seen: set[CallKey] = set()
         self.waiting: dict[CallKey, CallRecord | None] = {}
         # Tickets rise in the order of calls, whatever order replies come back in.
         self.records: dict[int, CallRecord] = {}
+        self.coroutine = rollout.topology.run(episode.problem, rollout.task, rollout.config)
+        if not isinstance(self.coroutine, Generator):
+            raise self._faulty("is no coroutine: its function never yields")
 
     def resume(self, replies: Sequence[Reply] | None) -> list[Call]:
-        """The next calls; none when the episode is over."""
+        """The next calls; none when the episode is over. TrainingError if the workflow is faulty."""
         try:
             calls = next(self.coroutine) if replies is None else self.coroutine.send(replies)
         except StopIteration as stop:
-            self.episode.outcome = stop.value
+            self._end(stop.value)
             return []
+        except RolewiseError:
+            raise
+        except Exception as error:  # the coroutine is a user's code: anything can go wrong in it
+            line = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{line.filename}:{line.lineno}"
+            raise self._faulty(f"raised {type(error).__name__}: {error} ({where})") from error
+        if not isinstance(calls, list) or not all(isinstance(call, Call) for call in calls):
+            raise self._faulty(f"yielded {calls!r:.80}, not a list of Calls")
         keys = [call.key for call in calls]
-        if not calls or len(set(keys)) != len(keys):
-            raise TrainingError(f"the workflow yielded no calls or repeated ones: {keys}")
+        repeated = [key for key in keys if key in self.seen or keys.count(key) > 1]
+        if not keys or repeated:
+            raise self._faulty(
+                f"repeated the call {repeated[0]}; number parallel calls of a role by slot and "
+                "successive ones by turn"
+                if repeated
+                else "yielded an empty list of Calls"
+            )
+        messages = [message for call in calls for message in call.messages]
+        odd = [m for m in messages if not isinstance(m, Message) or m.role not in SPEAKERS]
+        if odd:
+            speakers = ", ".join(SPEAKERS)
+            raise self._faulty(f"sent {odd[0]!r:.80}, not a Message of {speakers}")
+        strangers = {call.role for call in calls}.difference(self.roles)
+        if strangers:
+            known = ", ".join(self.roles)
+            raise self._faulty(f"called role {strangers.pop()}; its Topology names {known}")
+        self.seen.update(keys)
         self.waiting = dict.fromkeys(keys)
         return calls
+
+    def _end(self, outcome: object) -> None:
+        if not isinstance(outcome, Outcome):
+            raise self._faulty(f"returned {outcome!r:.80}, not an Outcome")
+        unknown = [key for key in (outcome.graded, *outcome.parsed) if key not in self.seen]
+        if unknown:
+            raise self._faulty(f"returned an Outcome about the call {unknown[0]}, never made")
+        self.episode.outcome = outcome
+
+    def _faulty(self, what: str) -> TrainingError:
+        return TrainingError(f"workflow {self.name} {what}; problem {self.episode.problem.id}")
 
     def abort(self, reason: str) -> None:
         self.coroutine.close()
