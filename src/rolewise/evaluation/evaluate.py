@@ -7,6 +7,8 @@ import logging
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rolewise.config import Config, evaluation_subset, for_cell
 from rolewise.errors import DataError
@@ -43,7 +45,8 @@ def evaluate(config: Config, cell: Cell, seed: int) -> Path:
     steps = evaluation_steps(config, cell)
     with stop_requested(for_cell(config, cell).training.max_wall) as stop, StateDir(shards).lock():
         check_inputs(config, cell, seed)
-        missing = [step for step in steps if not _shard(shards, "evaluations", step).is_file()]
+        names = ("calls", "evaluations")
+        missing = [s for s in steps if not all(intact(_shard(shards, n, s)) for n in names)]
         if missing:
             with open_stage(config, cell, "validation") as stage:
                 for step in missing:
@@ -112,13 +115,25 @@ def best_step(config: Config, cell: Cell, seed: int) -> int:
     return int(rows.sort_values(["accuracy", "step"], ascending=[False, True]).iloc[0].step)
 
 
+def intact(shard: Path) -> bool:
+    """Whether a shard is there and readable; a damaged one is evaluated again, with a warning."""
+    if not shard.is_file():
+        return False
+    try:
+        pq.read_metadata(shard)
+    except (pa.ArrowException, OSError) as error:
+        log.warning("%s is damaged (%s); evaluating it again", shard, error)
+        return False
+    return True
+
+
 def require_checkpoint(training: StateDir, step: int) -> Path:
     """The intact checkpoint of `step`; DataError if it is missing or damaged."""
     found = training.latest(step)
     if found is None or found[0] != step:
         raise DataError(
-            f"{training.checkpoint(step)}: checkpoint missing or damaged; `snakemake -f` the cell's "
-            "manifest.json to train it again"
+            f"{training.checkpoint(step)}: checkpoint missing or damaged; delete {training.path}, "
+            "then `snakemake --force` the cell's manifest.json to train it again"
         )
     return found[1]
 

@@ -13,6 +13,7 @@ from rolewise.evaluation.evaluate import (
     best_step,
     check_inputs,
     evaluate_policy,
+    intact,
     require_checkpoint,
 )
 from rolewise.grid import Cell
@@ -46,7 +47,7 @@ def swap_roles(config: Config, cell: Cell, seed: int) -> Path:
     check_inputs(config, cell, seed)
     shards = places.evaluation_state(config, cell, seed) / "swaps"
     files = {m: shards / "+".join(m) / f"evaluations_{step:06d}.parquet" for m in mixtures(roles)}
-    missing = [m for m, file in files.items() if not file.is_file()]
+    missing = [m for m, file in files.items() if not intact(file)]
     if missing:
         with open_stage(config, cell, "validation") as stage, stop_requested() as stop:
             policy = saved_policy(cell, roles, checkpoint / "adapters", stage.backbone)

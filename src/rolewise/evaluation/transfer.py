@@ -12,6 +12,7 @@ from rolewise.evaluation.evaluate import (
     accuracy_table,
     best_step,
     evaluate_policy,
+    intact,
     require_checkpoint,
 )
 from rolewise.grid import BASE, SINGLE, SINGLE_AGENT, Cell
@@ -44,7 +45,7 @@ def transfer(config: Config, workflow: str, scale: str, task: str, seed: int) ->
     )
     shards = layout(config).root / "state" / "transfer" / f"{workflow}-{scale}-{task}" / key
     file = shards / f"seed{seed}" / f"evaluations_{step:06d}.parquet"
-    if not file.is_file():
+    if not intact(file):
         with open_stage(config, target, "validation") as stage:
             adapter = Adapter.load(
                 checkpoint / "adapters" / "generator",

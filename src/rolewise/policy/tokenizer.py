@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
@@ -42,7 +43,10 @@ class ChatTokenizer:
         environment.filters["tojson"] = lambda value, **kw: json.dumps(
             value, ensure_ascii=False, **kw
         )
-        self._template = environment.from_string(template)
+        try:
+            self._template = environment.from_string(template)
+        except TemplateError as error:
+            raise DataError(f"{folder}: unusable chat template ({error})") from error
         self._special = {
             key: _content(settings.get(key)) for key in ("bos_token", "eos_token", "pad_token")
         }
@@ -53,7 +57,10 @@ class ChatTokenizer:
         ids = [self._tokenizer.token_to_id(self._special["eos_token"] or "")]
         generation = folder / "generation_config.json"
         if generation.is_file():
-            value = json.loads(generation.read_text()).get("eos_token_id")
+            try:
+                value = json.loads(generation.read_text()).get("eos_token_id")
+            except (ValueError, AttributeError) as error:
+                raise DataError(f"{generation}: unreadable ({error})") from error
             ids += value if isinstance(value, list) else [value]
         found = [i for i in ids if i is not None]
         if not found:

@@ -57,6 +57,19 @@ def content_hash(manifest: Path) -> str:
     return digest(files)
 
 
+def require_unchanged(file: Path) -> None:
+    """DataError unless `file` is what the manifest beside it vouches for."""
+    manifest = file.with_name("manifest.json")
+    content_hash(manifest)
+    recorded = json.loads(manifest.read_text())["files"].get(file.name)
+    found = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+    if found != recorded:
+        raise DataError(
+            f"{file}: {'changed' if found else 'lost'} since {manifest.name} vouched for it; delete "
+            f"{manifest} and run `snakemake --cores 1 {manifest}`"
+        )
+
+
 def inputs(config: Config, cell: Cell) -> dict[str, str]:
     """Hashes of the data, model and prompts behind `cell`; a workflow's own prompts count too."""
     places = layout(config)

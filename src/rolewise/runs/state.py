@@ -97,7 +97,12 @@ class StateDir:
             with self._writing("record the configuration"):
                 write_text(file, canonical_json(identity) + "\n")
             return
-        stored = json.loads(file.read_text())
+        try:
+            stored = json.loads(file.read_text())
+        except ValueError as error:
+            raise StateError(
+                f"{file}: damaged ({error}); delete the folder {self.path} to start afresh"
+            ) from error
         wanted = json.loads(canonical_json(identity))
         differences = _differences(stored, wanted)
         if differences:

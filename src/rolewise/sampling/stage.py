@@ -14,6 +14,7 @@ from rolewise.grid import Cell
 from rolewise.policy.backbone import Backbone
 from rolewise.policy.policy import Policy, load_backbone
 from rolewise.policy.tokenizer import ChatTokenizer
+from rolewise.runs import provenance
 from rolewise.runs.layout import Layout, layout
 from rolewise.sampling import parallel
 from rolewise.sampling.base import Sampler
@@ -51,7 +52,9 @@ def open_stage(config: Config, cell: Cell, split: str) -> Iterator[Stage]:
     own = for_cell(config, cell)
     torch.set_num_threads(own.resources.threads)
     places = layout(config)
-    problems = read_problems(places.data(cell.task) / f"{split}.jsonl")
+    file = places.data(cell.task) / f"{split}.jsonl"
+    provenance.require_unchanged(file)
+    problems = read_problems(file)
     folder = places.model(cell.scale)
     shape = topology(own, cell.workflow)
     task = open_task(own, cell.task, shape.prompts)
