@@ -11,10 +11,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from rolewise.consistency import WORKFLOWS, contradictions
 from rolewise.errors import ConfigError
 from rolewise.grid import Cell, matches
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 OrMore = Annotated[int, Field(ge=0)]
@@ -24,7 +26,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 class Section(BaseModel):
     """A mapping of the configuration; keys it does not know are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Match(Section):
@@ -195,7 +197,7 @@ class Optimizer(Section):
 
     kind: Literal["adamw", "sgd"] = Field("adamw", description="sgd is a control without rescaling")
     lr: Positive = Field(2e-5, description="learning rate after warm-up")
-    betas: tuple[Fraction, Fraction] = Field(
+    betas: tuple[Decay, Decay] = Field(
         (0.9, 0.999), description="decay rates of the moments (adamw)"
     )
     eps: Positive = Field(1e-8, description="added to the denominator (adamw)")
@@ -413,8 +415,8 @@ class Resources(Section):
 class Extensions(Section):
     """Workflows and tasks of your own, by import path (`package.module:object`)."""
 
-    workflows: dict[str, str] = Field({}, description="name: import path of a Topology")
-    tasks: dict[str, str] = Field({}, description="name: import path of a grader class")
+    workflows: dict[Name, str] = Field({}, description="name: import path of a Topology")
+    tasks: dict[Name, str] = Field({}, description="name: import path of a grader class")
 
 
 class Config(Section):
@@ -465,7 +467,7 @@ class Config(Section):
                 if value not in allowed
             )
 
-        workflows = ["Eval-Opt", "Voting", "Orch-Workers", *self.extensions.workflows]
+        workflows = [*WORKFLOWS, *self.extensions.workflows]
         known("grid.workflows", self.grid.workflows, workflows)
         known("grid.scales", self.grid.scales, list(self.models))
         known("grid.tasks", self.grid.tasks, list(self.tasks))
@@ -481,9 +483,6 @@ class Config(Section):
                 "sampling.top_p, sampling.top_k: training needs 1.0 and 0; a truncated "
                 "distribution makes the logged log-probs wrong"
             )
-        for name, values in (("seeds", self.seeds), ("grid.scales", self.grid.scales)):
-            if len(set(values)) != len(values):
-                problems.append(f"{name}: values repeat: {values}")
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -528,6 +527,7 @@ def parse(raw: dict) -> Config:
     except ValidationError as error:
         problems += _explain(error)
     if config is not None:
+        problems += contradictions(config)
         for i, override in enumerate(config.grid.overrides):
             problems += _try_settings(raw, override.set, f"grid.overrides[{i}].set")
         for variant in config.grid.variants:
@@ -568,6 +568,8 @@ def _try_settings(raw: dict, settings: dict[str, Any], where: str) -> list[str]:
         Config.model_validate(with_settings(raw, settings))
     except ValidationError as error:
         return [f"{where}: {line}" for line in _explain(error)]
+    except ConfigError as error:
+        return [f"{where}: {line}" for line in error.problems]
     return []
 
 
@@ -579,6 +581,8 @@ def with_settings(raw: dict, settings: dict[str, Any]) -> dict:
         node = result
         for parent in parents:
             node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                raise ConfigError([f"{dotted}: {parent} is a value and has no keys"])
         node[last] = value
     return result
 

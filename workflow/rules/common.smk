@@ -63,8 +63,9 @@ wildcard_constraints:
     n=r"[0-9]+",
 
 
-TRAINED = r"(?:(?!-Base-)[^/])+"
-UNTRAINED = r"[^/]+-Base-[^/]+"
+# Told apart by what follows the workflow: a scale may be called `Base` as well.
+UNTRAINED = rf"(?:{alternatives(['Single', *study.config.grid.workflows])})-Base-[^/]+"
+TRAINED = rf"(?!{UNTRAINED})[^/]+"
 
 
 def known_cell(wildcards):

@@ -6,6 +6,7 @@ Modules of this package register their subcommands; heavy imports stay inside th
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 
@@ -13,6 +14,17 @@ import typer
 
 from rolewise.errors import RolewiseError
 
+ELSEWHERE = "make it writable, or set results_dir to a folder that is"
+SPACE = "free disk space or raise the quota (`rolewise clean` lists what can go), then try again"
+REFUSALS = {
+    errno.EACCES: ELSEWHERE,
+    errno.EPERM: ELSEWHERE,
+    errno.EROFS: ELSEWHERE,
+    errno.ENOTDIR: "a part of this path is a file; move it, or set results_dir elsewhere",
+    errno.ENOSPC: SPACE,
+    errno.EDQUOT: SPACE,
+    errno.EFBIG: SPACE,
+}
 GROUPS = ("run", "grade", "paper", "inspect", "browse", "paper_scale")
 
 app = typer.Typer(
@@ -27,7 +39,10 @@ for group in GROUPS:
 
 
 def main() -> None:
-    """Run the command line; a RolewiseError becomes one line on stderr and its exit code."""
+    """Run the command line; a RolewiseError becomes one line on stderr and its exit code.
+
+    So does an OSError of `REFUSALS`: the machine refuses, nothing is wrong with the program.
+    """
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
@@ -39,3 +54,11 @@ def main() -> None:
         for line in str(error).split("\n"):
             print(f"rolewise: error: {line}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if debug or error.errno not in REFUSALS:
+            raise
+        where = error.filename or "output"
+        print(
+            f"rolewise: error: {where}: {error.strerror}; {REFUSALS[error.errno]}", file=sys.stderr
+        )
+        sys.exit(RolewiseError.exit_code)

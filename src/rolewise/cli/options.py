@@ -14,7 +14,7 @@ ConfigFiles = Annotated[
     list[Path] | None,
     typer.Option("--configfile", help="Merged over config.yaml, as Snakemake does; repeatable."),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the run.")]
+Seed = Annotated[int, typer.Option(help="Seed of the run.", min=0)]
 CellName = Annotated[str, typer.Argument(help="Cell, e.g. `Voting-IP-0.3M-Math`.")]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from rolewise.cli.options import CellName, ConfigFiles, Seed, read_config
+from rolewise.errors import RolewiseError
 from rolewise.grid import parse_cell
 
 TaskName = Annotated[str, typer.Argument(help="Math, Code or a task of your own.")]
@@ -58,6 +60,7 @@ def model(scale: Scale, configfile: ConfigFiles = None) -> None:
     from rolewise.runs.layout import layout
 
     config = _start(configfile)
+    _known("scale", scale, config.models)
     places = layout(config)
     make(config, scale, places.root / "data", places.model(scale))
 
@@ -113,7 +116,11 @@ def transfer(
     """
     from rolewise.evaluation.transfer import transfer as run
 
-    run(_start(configfile), workflow, scale, task, seed)
+    config = _start(configfile)
+    _known("workflow", workflow, config.grid.workflows)
+    _known("scale", scale, config.models)
+    _known("task", task, config.tasks)
+    run(config, workflow, scale, task, seed)
 
 
 def swap(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None:
@@ -125,6 +132,11 @@ def swap(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None
 
     config = _start(configfile)
     swap_roles(config, parse_cell(config, cell), seed)
+
+
+def _known(what: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        raise RolewiseError(f"unknown {what} '{name}'; this study has {', '.join(names)}")
 
 
 def _start(configfile: ConfigFiles):

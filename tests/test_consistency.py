@@ -1,0 +1,68 @@
+"""Settings that would have no effect, or two meanings, are refused when a configuration is read."""
+
+import pytest
+
+from rolewise.config import parse, with_settings
+from rolewise.errors import ConfigError
+from tests.configs import raw
+
+
+def complaints(settings):
+    with pytest.raises(ConfigError) as caught:
+        parse(with_settings(raw(), settings))
+    return caught.value.problems
+
+
+def override(settings, **match):
+    return {"grid.overrides": [{"match": match, "set": settings}]}
+
+
+def variants(*several):
+    return {"grid.variants": [{"name": "v"} | one for one in several]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"grid.exclude": [{"workflow": ["Votng"]}]}, "grid.exclude[0].workflow: 'Votng' is not"),
+        ({"grid.exclude": [{"policy": ["ip"]}]}, "grid.exclude[0].policy: 'ip' is not one of"),
+        ({"grid.exclude": [{"scale": ["9B"]}]}, "grid.exclude[0].scale: '9B' is not one of 0.1M"),
+        ({"grid.exclude": [{"variant": ["w"]}]}, "grid.exclude[0].variant: 'w' is not one of"),
+        ({"evaluation.role_swap": [{"task": ["Mth"]}]}, "evaluation.role_swap[0].task: 'Mth'"),
+        (override({"training.steps": 5}, task=["Mth"]), "grid.overrides[0].match.task: 'Mth'"),
+        (variants({"match": {"policy": ["RL"]}}), "grid.variants[v].match.policy: 'RL' is not"),
+        ({"caps.Math.prompt.Votng": 50}, "caps.Math.prompt: 'Votng' is not one of"),
+        ({"caps.math": {"prompt": {"default": 9}, "response": 9}}, "caps: 'math' is not one of"),
+        ({"workflow.max_iterations": {"Math": 1, "Code": 1, "math": 2}}, "workflow.max_iterations: 'math' is not one of"),
+        ({"seeds": [1, 1]}, "seeds: values repeat: [1, 1]"),
+        ({"grid.policies": ["IP", "IP"]}, "grid.policies: values repeat: ['IP', 'IP']"),
+        ({"grid.tasks": ["Math", "Math"]}, "grid.tasks: values repeat"),
+        (variants({"seeds": [0, 0]}), "grid.variants[v].seeds: values repeat: [0, 0]"),
+        (variants({"seeds": []}), "grid.variants[v].seeds: empty"),
+        (variants({}, {"set": {"lora.rank": 2}}), "grid.variants[v]: two variants of this name"),
+        (variants({}, {"seeds": [4]}), "grid.variants[v]: two variants of this name differ"),
+        (variants({}, {}), "grid.variants: two variants of one name match Eval-Opt-IP-0.1M-Math~v"),
+        (override({"seeds": [5]}), "grid.overrides[0].set: seeds cannot differ between cells"),
+        (override({"tasks.Math.train": 5}), "tasks.Math.train cannot differ between cells"),
+        (override({"resources.threads": 2}), "resources.threads cannot differ between cells"),
+        (override({"evaluation.role_swap": []}), "evaluation.role_swap cannot differ"),
+        (override({"training.steps.x": 5}), "grid.overrides[0].set: training.steps.x: steps is a"),
+        ({"training.optimizer.lr": float("inf")}, "training.optimizer.lr: Input should be a fin"),
+        ({"training.optimizer.betas": [0.9, 1.0]}, "training.optimizer.betas.1: Input should be"),
+        ({"extensions.workflows": {"A/B": "x:y"}}, "extensions.workflows.A/B.[key]: String"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_would_do_nothing_or_two_things_is_refused(settings, complaint):
+    assert any(complaint in line for line in complaints(settings))
+
+
+def test_settings_of_cells_may_differ_and_variants_may_share_a_name_for_other_cells():
+    settings = override({"evaluation.samples": 2, "caps.Math.response": 9}, policy=["Base"])
+    both = variants({"match": {"task": ["Math"]}}, {"match": {"task": ["Code"]}})
+    found = parse(with_settings(raw(), settings | both))
+    assert [v.name for v in found.grid.variants] == ["v", "v"]
+
+
+def test_every_mistake_is_told_at_once():
+    found = complaints({"seeds": [1, 1], "grid.exclude": [{"policy": ["ip"], "task": ["Mth"]}]})
+    assert len(found) == 3
