@@ -17,11 +17,12 @@ from rolewise.policy.policy import routes
 from rolewise.policy.scoring import Packing, score
 from rolewise.runs.layout import layout
 from rolewise.runs.state import StateDir
-from rolewise.sampling import vllm_sampler
+from rolewise.sampling import vllm_engine
 from rolewise.sampling.base import Request, call_seed
 from rolewise.sampling.episodes import run_episodes
 from rolewise.sampling.stage import open_sampler
-from rolewise.sampling.vllm_sampler import VllmSampler, close_engine
+from rolewise.sampling.vllm_engine import close_engine
+from rolewise.sampling.vllm_sampler import VllmSampler
 from rolewise.training.loop import train
 from tests.study import tiny_study
 from tests.vllm.conftest import CELL, disturb
@@ -113,7 +114,7 @@ def test_the_same_call_gives_the_same_tokens_in_any_company(stage, policy):
 
 def test_without_seeds_the_same_calls_give_the_same_tokens(stage, policy, monkeypatch):
     close_engine()
-    monkeypatch.setattr(vllm_sampler, "seeds_work", lambda engine: False)
+    monkeypatch.setattr(vllm_engine, "seeds_work", lambda engine: False)
     asked = requests(stage, "generator")
     with open_sampler(stage, policy) as sampler:
         first = sample(sampler, asked)
@@ -159,7 +160,7 @@ def test_raw_logprobs_are_those_at_temperature_one(study, stage, policy):
 def test_unknown_engine_arguments_are_named(stage, policy):
     close_engine()
     with pytest.raises(ConfigError, match=r"sampling\.vllm.*no_such"):
-        vllm_sampler.open_engine(Path("m"), policy, 64, True, {"no_such": 1})
+        vllm_engine.open_engine(Path("m"), policy, 64, True, {"no_such": 1})
 
 
 def test_a_cell_trains_and_evaluates(tmp_path):

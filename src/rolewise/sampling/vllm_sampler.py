@@ -1,7 +1,4 @@
-"""The vLLM sampler: an engine in this process, a LoRA per role under a new name and id per version.
-
-The engine lives as long as the process, one at a time: starting it takes far longer than loading an
-adapter. It runs no process of its own, so that nothing can outlive a run.
+"""The vLLM sampler: a LoRA per role under a new name and id per version, each proven to be served.
 
 Every request has its own seed. Where a build of vLLM cannot sample with seeds (tried at the start), draws
 come from torch's generator, seeded at the start of every `serving` block by the requests that open it.
@@ -11,23 +8,19 @@ equals an uninterrupted one in distribution, not bit by bit.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import itertools
-import json
 import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from rolewise.config import canonical_json
-from rolewise.errors import ConfigError, TrainingError
+from rolewise.errors import TrainingError
 from rolewise.policy.policy import Policy
 from rolewise.sampling import parallel
 from rolewise.sampling.base import Completion, Request, call_seed
@@ -39,37 +32,17 @@ from rolewise.sampling.liveness import (
     make_probe,
     trainer_logprobs,
 )
+from rolewise.sampling.vllm_engine import Engine, check_context, close_engine, open_engine
 from rolewise.workflows.base import user
 
 if TYPE_CHECKING:
     from vllm.lora.request import LoRARequest
-    from vllm.v1.engine.llm_engine import LLMEngine
 
     from rolewise.sampling.stage import Stage
 
 log = logging.getLogger(__name__)
 
-ENVIRONMENT = {
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "WARNING",
-    # Left alone, the CPU build would bind the threads that the trainer runs on.
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_CPU_KVCACHE_SPACE": "2",
-}
-LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-
-
-@dataclass(frozen=True)
-class Engine:
-    """A started engine, and whether its requests may have seeds of their own."""
-
-    inner: LLMEngine
-    seeded: bool
-
-
-# The engine of this process under the settings it was started with; never more than one.
-_running: dict[str, Engine] = {}
+# Ids of LoRAs, never used twice in a process.
 _ids = itertools.count(1)
 
 
@@ -80,7 +53,7 @@ def open_vllm(stage: Stage, policy: Policy) -> Iterator[VllmSampler]:
     rollout = stage.rollout(None)
     longest = rollout.prompt_cap + rollout.response_cap
     folder = stage.layout.model(stage.cell.scale)
-    _check_context(folder, longest, stage.cell.task)
+    check_context(folder, longest, stage.cell.task)
     processed = settings.logprobs == "processed"
     engine = open_engine(folder, policy, longest, processed, settings.vllm)
     texts = [
@@ -103,91 +76,6 @@ def open_vllm(stage: Stage, policy: Policy) -> Iterator[VllmSampler]:
         if parallel.world() > 1:
             # The engine uses, and in the end destroys, the process group that this run has joined.
             close_engine()
-
-
-def open_engine(
-    folder: Path, policy: Policy, longest: int, processed: bool, extra: dict[str, Any]
-) -> Engine:
-    """The engine of this process for a model folder; another model or other settings replace it."""
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    try:
-        from vllm.engine.arg_utils import EngineArgs
-        from vllm.v1.engine.llm_engine import LLMEngine
-    except ImportError as error:
-        raise ConfigError(
-            [f"sampling.backend: vllm is not usable here ({error}); run `make install-vllm`"]
-        ) from error
-    arguments = engine_arguments(folder, policy, longest, processed) | extra
-    key = canonical_json(arguments)
-    if key not in _running:
-        close_engine()
-        try:
-            settings = EngineArgs(**arguments)
-        except TypeError as error:
-            raise ConfigError([f"sampling.vllm: {error}"]) from error
-        atexit.register(close_engine)
-        _running[key] = Engine(LLMEngine.from_engine_args(settings), seeded=True)
-        if not seeds_work(_running[key].inner):
-            log.warning("this build of vLLM cannot use seeds; the draws of a step share one")
-            close_engine()
-            _running[key] = Engine(LLMEngine.from_engine_args(settings), seeded=False)
-    return _running[key]
-
-
-def seeds_work(engine: LLMEngine) -> bool:
-    """Whether the engine survives a request with a seed."""
-    from vllm import SamplingParams
-
-    trial = SamplingParams(seed=1, max_tokens=2, detokenize=False, ignore_eos=True)
-    try:
-        engine.add_request("seeds", {"prompt_token_ids": [0]}, trial)
-        while engine.has_unfinished_requests():
-            engine.step()
-    except RuntimeError:
-        return False
-    return True
-
-
-def close_engine() -> None:
-    """End the engine of this process, if it has one."""
-    atexit.unregister(close_engine)
-    while _running:
-        _, engine = _running.popitem()
-        engine.inner.engine_core.shutdown()
-
-
-def engine_arguments(folder: Path, policy: Policy, longest: int, processed: bool) -> dict[str, Any]:
-    """What the study needs of an engine; `longest` is prompt plus completion in tokens."""
-    dtype = str(policy.backbone.dtype).removeprefix("torch.")
-    arguments: dict[str, Any] = {
-        "model": str(folder),
-        "skip_tokenizer_init": True,
-        "generation_config": "vllm",
-        "dtype": dtype,
-        "max_model_len": longest,
-        "logprobs_mode": "processed_logprobs" if processed else "raw_logprobs",
-        "enable_prefix_caching": True,
-        "disable_log_stats": True,
-        "enforce_eager": policy.backbone.device.type == "cpu",
-        "enable_sleep_mode": policy.backbone.device.type == "cuda",
-        "seed": 0,
-    }
-    if policy.adapters:
-        rank = max(adapter.rank for adapter in policy.adapters.values())
-        fitting = [size for size in LORA_RANKS if size >= rank]
-        if not fitting:
-            raise ConfigError([f"lora.rank: {rank}; vLLM serves at most {LORA_RANKS[-1]}"])
-        arguments |= {
-            "enable_lora": True,
-            "max_lora_rank": fitting[0],
-            "max_loras": len(policy.adapters),
-            "max_cpu_loras": len(policy.adapters),
-        }
-    if parallel.world() > 1:
-        # One engine per process of torchrun, which has already set up its process group.
-        arguments["distributed_executor_backend"] = "external_launcher"
-    return arguments
 
 
 class VllmSampler:
@@ -400,11 +288,3 @@ def _error() -> Completion:
 def _memory_folder() -> str | None:
     """A folder in memory for files that are read once; None (the default) where there is none."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
-def _check_context(folder: Path, longest: int, task: str) -> None:
-    context = json.loads((folder / "config.json").read_text()).get("max_position_embeddings")
-    if context is not None and longest > context:
-        raise ConfigError(
-            [f"caps.{task}: prompt + response = {longest} tokens, {folder} reads {context}"]
-        )
