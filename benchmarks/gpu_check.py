@@ -23,6 +23,7 @@ from rolewise.config import Config, parse, read_raw, with_settings
 from rolewise.planning.sizes import PUBLISHED
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.backbone import GROUPS, Backbone, Shape
+from rolewise.policy.lora import Targets
 from rolewise.policy.policy import Policy
 from rolewise.policy.routing import adapter_of, adapters_of
 from rolewise.policy.scoring import Packing, score
@@ -166,21 +167,21 @@ def check_sum(policy: Policy, rows: list[Row], config: Config) -> float:
     chosen = [row for own in by_part.values() for row in own]
     theta, linear = policy.adapters[name].theta, policy.linears[name]
 
-    def gradient(parts: list[str]) -> torch.Tensor:
+    def gradient(parts_R: list[int]) -> torch.Tensor:
         packing = Packing(
-            [(r.prompt_ids, r.completion_ids) for r in chosen], policy.backbone.device, parts
+            [(r.prompt_ids, r.completion_ids) for r in chosen], policy.backbone.device, parts_R
         )
-        sums = {part: torch.zeros_like(theta) for part in parts}
-        linear.targets = [(tokens, sums[part]) for part, tokens in packing.segments]
+        flats_PS = theta.new_zeros(max(parts_R) + 1, len(theta))
+        linear.targets = Targets(flats_PS, packing.segments)
         scores = score(
             policy.backbone, linear, packing, config.sampling.temperature, recompute=True
         )
         scores.logprobs_T.mean().backward()
-        return sum(sums.values())
+        return flats_PS.sum(0)
 
     # Parts share no prompt, so that equal prompts of two parts are run twice; the gradient is the same.
-    whole = gradient(["all"] * len(chosen))
-    parts = gradient([f"{row.role} {row.slot}" for row in chosen])
+    whole = gradient([0] * len(chosen))
+    parts = gradient([i for i, own in enumerate(by_part.values()) for _ in own])
     return float((whole - parts).norm() / whole.norm())
 
 

@@ -115,9 +115,9 @@ def test_lock_of_a_killed_process_is_free(tmp_path):
         from rolewise.runs.state import StateDir
         with StateDir(sys.argv[1]).lock():
             if os.fork() == 0:
+                print("held", flush=True)
                 time.sleep(30)
                 os._exit(0)
-            print("held", flush=True)
             time.sleep(30)
     """
     child = start(program, tmp_path, start_new_session=True)
