@@ -62,8 +62,14 @@ test-long: install  ## Run the long tests
 test-vllm: install-vllm  ## Run the tests that need vLLM
 	$(BIN)/python -m pytest -m vllm
 
-bench: install  ## Measure against other trainers (they get an environment of their own)
+bench: install .venv-bench/.installed  ## Measure against other trainers (they get an environment of their own)
 	$(BIN)/python -m benchmarks
+
+.venv-bench/.installed:
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) \
+	  torch==2.13.0 trl==1.16.0 comlrl==1.4.3 peft
+	@touch $@
 
 lint: install  ## Check style of code and workflow
 	$(BIN)/ruff check .
