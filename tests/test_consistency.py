@@ -6,6 +6,8 @@ from rolewise.config import parse, with_settings
 from rolewise.errors import ConfigError
 from tests.configs import raw
 
+MODEL = raw()["models"]["0.1M"]
+
 
 def complaints(settings):
     with pytest.raises(ConfigError) as caught:
@@ -34,6 +36,9 @@ def variants(*several):
         ({"caps.Math.prompt.Votng": 50}, "caps.Math.prompt: 'Votng' is not one of"),
         ({"caps.math": {"prompt": {"default": 9}, "response": 9}}, "caps: 'math' is not one of"),
         ({"workflow.max_iterations": {"Math": 1, "Code": 1, "math": 2}}, "workflow.max_iterations: 'math' is not one of"),
+        ({"tasks.Math.validation": 1}, "tasks.Math.procedural.validation: Input should be great"),
+        ({"models": {"0.1M": MODEL | {"heads": 3, "kv_heads": 2}}}, "heads (3) must be a multiple"),
+        ({"models": {"0.1M": MODEL | {"head_dim": 7}}}, "head_dim (7) must be even"),
         ({"seeds": [1, 1]}, "seeds: values repeat: [1, 1]"),
         ({"grid.policies": ["IP", "IP"]}, "grid.policies: values repeat: ['IP', 'IP']"),
         ({"grid.tasks": ["Math", "Math"]}, "grid.tasks: values repeat"),

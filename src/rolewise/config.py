@@ -87,6 +87,16 @@ class EmbeddedModel(Section):
         {}, description="how the transcripts' player errs, where not as rolewise.models.player says"
     )
 
+    @model_validator(mode="after")
+    def _heads_fit(self) -> EmbeddedModel:
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})"
+            )
+        if self.head_dim % 2:
+            raise ValueError(f"head_dim ({self.head_dim}) must be even: positions rotate pairs")
+        return self
+
 
 class HubModel(Section):
     """A pretrained model from the Hugging Face hub (or its offline cache)."""
@@ -121,7 +131,9 @@ class ProceduralData(Section):
     kind: Literal["procedural"] = Field(description="made here, from a seed")
     generator: str = Field(description="module of rolewise.tasks.generators, or an import path")
     train: Count = Field(description="training problems")
-    validation: Count = Field(description="validation problems, half select and half report")
+    validation: Annotated[int, Field(ge=2)] = Field(
+        description="validation problems, half select and half report"
+    )
     seed: OrMore = Field(0, description="seed of the generator")
     options: dict[str, Any] = Field({}, description="options of the generator")
 
@@ -134,7 +146,7 @@ class HubData(Section):
     subset: str = Field(description="configuration of the data set")
     revision: str | None = Field(None, description="null: resolved and recorded at first download")
     seed: OrMore = Field(42, description="seed of shuffle and split")
-    validation: int | float = Field(description="rows (integer) or share (fraction) held out")
+    validation: int | float = Field(gt=0, description="rows (integer) or share (fraction) held out")
     expect: dict[str, int] = Field({}, description="asserted counts, e.g. train, validation")
     verify_references: Literal[False, "tests", "problems"] = Field(
         False, description="drop the tests that the reference program fails, or problems with any"

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from rolewise.models.player import EARNEST, FAULTLESS, STRATEGIES, Noise, Player
+from rolewise.errors import ConfigError
+from rolewise.models.player import EARNEST, FAULTLESS, STRATEGIES, Noise, Player, read_noise
 from rolewise.models.transcripts import Script, _episode, transcripts
 from rolewise.tasks.boxed import last_box
 from rolewise.tasks.generators import arithmetic, programs
@@ -113,3 +114,10 @@ def test_plans_name_known_strategies_and_workers_follow_them():
 def test_a_role_without_lines_is_named():
     with pytest.raises(ValueError, match="'judge'"):
         Player(PROBLEMS["Math"][0], Noise(), random.Random(0)).reply(Call("judge", ()))
+
+
+def test_unknown_or_impossible_noise_is_named_before_anything_is_trained():
+    with pytest.raises(ConfigError) as caught:
+        read_noise({"typo": 0.5, "malformed": 7}, "0.3M")
+    named = [line.split(":")[0] for line in caught.value.problems]
+    assert sorted(named) == ["models.0.3M.noise.malformed", "models.0.3M.noise.typo"]

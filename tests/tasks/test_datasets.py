@@ -251,7 +251,7 @@ def test_tests_that_the_reference_fails_are_dropped(tmp_path, keep, left):
     rows = [deepcoder_row(k) for k in (2, 3, 4)]
     rows.append(deepcoder_row(5, tests=json.dumps(wrong)))
     path = write_jsonl(tmp_path / "code.jsonl", rows)
-    own = code(path, tmp_path, verify_references=keep, validation=1)
+    own = code(path, tmp_path, verify_references=keep, validation=2)
     manifest = prepare(own, "Code", tmp_path / "out")
     problems = {
         p.id: p

@@ -15,7 +15,7 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 from rolewise.config import Config, EmbeddedModel
 from rolewise.errors import ConfigError, DataError
 from rolewise.models.folder import finish_folder, start_folder
-from rolewise.models.player import FAULTLESS, Noise
+from rolewise.models.player import FAULTLESS, Noise, read_noise
 from rolewise.models.transcripts import Transcript, transcripts
 from rolewise.models.vocabulary import (
     ASSISTANT,
@@ -58,6 +58,7 @@ def build(
             ]
         )
     started = time.process_time()
+    noise = read_noise(spec.noise, scale)
     threads = torch.get_num_threads()
     torch.set_num_threads(config.resources.threads)
     try:
@@ -69,7 +70,7 @@ def build(
         lessons = round(spec.warm_start_steps * FAULTLESS_SHARE)
         alone = transcripts(config, problems, FAULTLESS, SEED, prompt_root)
         _learn(model, vocabulary, alone, spec, lessons)
-        played = transcripts(config, problems, Noise(**spec.noise), SEED, prompt_root)
+        played = transcripts(config, problems, noise, SEED, prompt_root)
         loss = _learn(model, vocabulary, played, spec, spec.warm_start_steps - lessons)
         model.save_pretrained(out_folder)
     finally:

@@ -12,9 +12,10 @@ import random
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from rolewise.config import Section
+from rolewise.errors import ConfigError
 from rolewise.tasks.problem import Problem
 from rolewise.workflows.base import Call
 
@@ -36,6 +37,19 @@ class Noise(Section):
     pick_odds: float = Field(3.0, ge=1, description="odds of picking a right over a wrong answer")
     copied: Probability = Field(0.8, description="the synthesizer copies a worker's answer")
     malformed: Probability = Field(0.03, description="an output breaks its role's format")
+
+
+def read_noise(values: dict[str, float], scale: str) -> Noise:
+    """The noise of a scale's transcripts; every mistake is named in one ConfigError."""
+    try:
+        return Noise.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(
+            [
+                f"models.{scale}.noise.{'.'.join(map(str, e['loc']))}: {e['msg']}"
+                for e in error.errors()
+            ]
+        ) from error
 
 
 # Every role does what it should, given the guesses it has to deal with.

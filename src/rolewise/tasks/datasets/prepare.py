@@ -46,9 +46,13 @@ def prepare(config: Config, task_name: str, out_folder: Path) -> dict:
     train, overlap = without_overlap(prepared.train, prepared.validation)
     dropped = [*prepared.dropped, *overlap]
     assert_sound(train, prepared.validation, f"tasks.{task_name}")
-    for part, problems in (("train", train), ("validation", prepared.validation)):
-        if not problems:
-            raise DataError(f"tasks.{task_name}: no {part} problems are left; see what was dropped")
+    # Checkpoints are chosen on one half of the validation problems and reported on the other.
+    for part, problems, least in (("train", train, 1), ("validation", prepared.validation, 2)):
+        if len(problems) < least:
+            raise DataError(
+                f"tasks.{task_name}: {len(problems)} {part} problems are left, at least {least} are "
+                f"needed; ask for more ({len(dropped)} were dropped)"
+            )
     texts = {
         "train.jsonl": write_problems(train),
         "validation.jsonl": write_problems(prepared.validation),
