@@ -692,3 +692,13 @@ def evaluation_subset(config: Config, cell: Cell) -> dict:
             "sandbox",
         )
     }
+
+
+def untrained_subset(config: Config, cell: Cell) -> dict:
+    """What changes the evaluation of an untrained workflow besides `evaluation_subset`."""
+    own = for_cell(config, cell).model_dump()
+    return {
+        "model": own["models"][cell.scale],
+        "dtype": own["training"]["dtype"],
+        "threads": own["resources"]["threads"],
+    }

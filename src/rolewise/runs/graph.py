@@ -19,6 +19,7 @@ from rolewise.config import (
     evaluation_subset,
     for_cell,
     training_subset,
+    untrained_subset,
 )
 from rolewise.errors import RolewiseError
 from rolewise.grid import (
@@ -221,6 +222,6 @@ class Graph:
             else:
                 value = evaluation_subset(self.config, cell)
                 if not cell.trained:
-                    value["model"] = self._dump["models"][cell.scale]
+                    value |= untrained_subset(self.config, cell)
             self._params[key] = canonical_json(value)
         return self._params[key]

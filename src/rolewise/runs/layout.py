@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rolewise.config import Config, digest, evaluation_subset, training_subset
+from rolewise.config import (
+    Config,
+    digest,
+    evaluation_subset,
+    training_subset,
+    untrained_subset,
+)
 from rolewise.grid import Cell
 
 
@@ -56,7 +62,7 @@ class Layout:
         if cell.trained:
             subset["training"] = training_subset(config, cell)
         else:
-            subset["model"] = config.model_dump()["models"][cell.scale]
+            subset |= untrained_subset(config, cell)
         return self.root / "state" / cell.name / f"seed{seed}" / f"evaluate-{digest(subset)}"
 
 
