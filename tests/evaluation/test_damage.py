@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from rolewise.errors import DataError, StateError
-from rolewise.evaluation.evaluate import evaluate
+from rolewise.evaluation.evaluate import best_step, evaluate
 from rolewise.grid import parse_cell
 from rolewise.policy.tokenizer import ChatTokenizer
 from rolewise.runs.layout import layout
@@ -66,3 +66,11 @@ def test_a_broken_file_of_the_tokenizer_is_named(study, file, content, complaint
     (folder / file).write_text(content)
     with pytest.raises(DataError, match=complaint):
         ChatTokenizer(folder)
+
+
+def test_a_damaged_accuracy_table_is_named(study):
+    run(study)
+    cell = parse_cell(study, NAME)
+    (layout(study).cell(cell, 0) / "accuracy.csv").write_text("")
+    with pytest.raises(DataError, match=r"accuracy\.csv: damaged"):
+        best_step(study, cell, 0)

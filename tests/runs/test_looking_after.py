@@ -138,6 +138,15 @@ def test_more_steps_make_a_result_stale(study):
     assert stale.reasons == ("training.steps: 40 then, 80 now",)
 
 
+@pytest.mark.parametrize("content", ["{", "{}", "[]"])
+def test_a_damaged_manifest_makes_a_result_stale(study, content):
+    manifest = finish_training(study) / "manifest.json"
+    manifest.write_text(content)
+    [stale] = audit(study)
+    assert stale.reasons == ("manifest.json: damaged",)
+    assert stale.command.endswith(f"--forcerun {manifest}")
+
+
 @pytest.mark.parametrize("what", ["data", "code"])
 def test_changed_inputs_and_code_need_a_fresh_state(study, what):
     if what == "data":

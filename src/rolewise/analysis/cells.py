@@ -28,7 +28,10 @@ def read_cells_file(path: Path) -> pd.DataFrame:
         raise DataError(f"{path}: no such file; `snakemake --cores 1 {path}` makes it")
     texts = dict.fromkeys(set(CELLS) - set(NUMBERS), str)
     empty = {name: [""] for name in NUMBERS}
-    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
+    try:
+        frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
+    except ValueError as error:
+        raise DataError(f"{path}: damaged ({error}); run `rolewise collect`") from error
     if odd := set(CELLS) ^ set(frame.columns):
         raise DataError(
             f"{path}: columns missing or unknown: {', '.join(sorted(odd))}; run `rolewise collect`"

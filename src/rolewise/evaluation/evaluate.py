@@ -110,7 +110,12 @@ def best_step(config: Config, cell: Cell, seed: int) -> int:
     file = layout(config).cell(cell, seed) / "accuracy.csv"
     if not file.is_file():
         raise DataError(f"{file}: not there; `snakemake --cores 1 {file}` makes it")
-    table = pd.read_csv(file)
+    try:
+        table = pd.read_csv(file)
+    except ValueError as error:
+        raise DataError(
+            f"{file}: damaged ({error}); delete it, then `snakemake --cores 1 {file}` makes it again"
+        ) from error
     rows = table[(table.split == "select") & table.step.isin(evaluation_steps(config, cell))]
     return int(rows.sort_values(["accuracy", "step"], ascending=[False, True]).iloc[0].step)
 

@@ -41,7 +41,11 @@ def _training(
     manifest_file = graph.layout.cell(cell, seed) / "manifest.json"
     if not manifest_file.is_file():
         return None
-    manifest = json.loads(manifest_file.read_text())
+    manifest = _read(manifest_file)
+    if manifest is None:
+        reason = f"{manifest_file.name}: damaged"
+        command = _renew(manifest_file.with_name("summary.json"), files, force=manifest_file)
+        return Stale(cell.name, seed, (reason,), command)
     subset = json.loads(canonical_json(training_subset(config, cell)))
     settings = _changed(manifest["config"], subset)
     steps = for_cell(config, cell).training.steps
@@ -107,7 +111,17 @@ def _changed_content(then: dict[str, str], now: dict[str, str]) -> list[str]:
 
 def _manifest_hash(folder: Path) -> str | None:
     file = folder / "manifest.json"
-    return json.loads(file.read_text())["config_hash"] if file.is_file() else None
+    return (_read(file) or {}).get("config_hash") if file.is_file() else None
+
+
+def _read(manifest: Path) -> dict | None:
+    """The content of a cell's manifest; None if it is damaged."""
+    try:
+        content = json.loads(manifest.read_text())
+    except ValueError:
+        return None
+    needed = {"config", "config_hash", "steps", "inputs", "code"}
+    return content if isinstance(content, dict) and needed <= content.keys() else None
 
 
 def _renew(target: Path, files: Sequence[Path], force: Path | None = None) -> str:
