@@ -7,7 +7,7 @@ import pytest
 
 from rolewise.analysis import measures
 from rolewise.analysis.cells import read_cells
-from rolewise.analysis.collect import collect
+from rolewise.analysis.collect import _passed, collect
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.records import CELLS, METRICS
@@ -150,3 +150,15 @@ def test_interventions_and_seeds_are_compared_with_their_plain_cell_of_the_same_
         for name in ("one-vote", "")
     ]  # fmt: skip
     assert last.value.item() == pytest.approx(rates[0] - rates[1])
+
+
+def test_pass_at_k_is_the_share_solved_by_any_of_all_samples():
+    rows = [
+        {"step": 10, "problem": p, "split": split, "sample": k, "correct": correct}
+        for p, split, outcomes in (("a", "select", (1, 0)), ("b", "report", (0, 0)))
+        for k, correct in enumerate(outcomes)
+    ]
+    found = {row["split"]: row["value"] for row in _passed(pd.DataFrame(rows), {10: "best"}, 50)}
+    assert found == {"select": 1.0, "report": 0.0, "all": 0.5}
+    single = pd.DataFrame(rows).query("sample == 0")
+    assert list(_passed(single, {10: "best"}, 50)) == []

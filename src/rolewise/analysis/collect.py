@@ -21,7 +21,14 @@ from rolewise.analysis.outcomes import (
 )
 from rolewise.analysis.signatures import Checkpoint, signatures
 from rolewise.analysis.sources import read_json, read_table
-from rolewise.analysis.statistics import Interval, bootstrap_means, paired_interval, paired_p
+from rolewise.analysis.statistics import (
+    Interval,
+    bootstrap_means,
+    mean_interval,
+    paired_interval,
+    paired_p,
+    pass_at_k,
+)
 from rolewise.config import Config, for_cell
 from rolewise.errors import DataError
 from rolewise.grid import (
@@ -111,6 +118,7 @@ class _Study:
         yield from _evaluated(self.outcomes(cell, seed), names, self.config.signatures.bootstrap)
         evaluations = read_table(self.places.cell(cell, seed) / "evaluations.parquet")
         yield from _episode_means(evaluations, names)
+        yield from _passed(evaluations, names, self.config.signatures.bootstrap)
         if cell.trained:
             yield from self._compared(cell, seed, summary)
             yield from _detected(summary)
@@ -258,6 +266,19 @@ def _episode_means(evaluations: pd.DataFrame, names: dict[int, str]) -> Iterator
         ):
             interval = Interval(float(value), None, None, rows["problem"].nunique())
             yield _value(names.get(step, ""), step, metric, interval)
+
+
+def _passed(evaluations: pd.DataFrame, names: dict[int, str], resamples: int) -> Iterator[Row]:
+    """pass@k for k = all samples of a problem; nothing for a single sample, where it is accuracy."""
+    for step, rows in evaluations.groupby("step", sort=True):
+        for split in SPLITS:
+            inside = rows if split == "all" else rows[rows["split"] == split]
+            solved = inside.groupby("problem")["correct"].agg(["sum", "size"])
+            k = int(solved["size"].min()) if len(solved) else 0
+            if k > 1:
+                values = pass_at_k(solved["sum"].to_numpy(), solved["size"].to_numpy(), k)
+                found = mean_interval(values, resamples)
+                yield _value(names.get(step, ""), step, "pass_at_all_samples", found, split)
 
 
 def _detected(summary: dict) -> Iterator[Row]:

@@ -8,6 +8,7 @@ EVALUATED = {
     "episode_truncated": "share of calls that hit the response cap",
     "episode_fallback": "share of calls that could not be parsed",
     "abnormal": "share of episodes over the cap or with an engine error",
+    "pass_at_all_samples": "unbiased pass@k with k = evaluation.samples, if there are several",
 }
 
 COMPARED = {
