@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
 
 from rolewise.config import Training
 from rolewise.policy.adapters import Adapter
@@ -25,19 +26,14 @@ class AdapterOptimizer:
 
     def __init__(self, adapter: Adapter, settings: Training):
         self.adapter, self.settings = adapter, settings
-        options = settings.optimizer
-        if options.kind == "adamw":
-            self._inner = torch.optim.AdamW(
-                [adapter.theta],
-                lr=options.lr,
-                betas=options.betas,
-                eps=options.eps,
-                weight_decay=options.weight_decay,
-            )
-        else:
-            self._inner = torch.optim.SGD(
-                [adapter.theta], lr=options.lr, weight_decay=options.weight_decay
-            )
+        self.moments: dict[str, Tensor] = {}
+        if settings.optimizer.kind == "adamw":
+            zero = torch.zeros_like(adapter.theta)
+            self.moments = {
+                "step": torch.tensor(0.0),
+                "exp_avg": zero,
+                "exp_avg_sq": zero.clone(),
+            }
         self.ticks = 0
         self.ema: dict[str, Tensor] = {}
 
@@ -63,17 +59,36 @@ class AdapterOptimizer:
             damped = damped * (clip / length)
         before = self.adapter.theta.clone()
         lr = self.lr
-        for group in self._inner.param_groups:
-            group["lr"] = lr
-        self.adapter.theta.grad = damped
-        self._inner.step()
-        self.adapter.theta.grad = None
+        self._move(damped, lr)
         delta = self.adapter.theta - before
         if factor != 1.0:
             delta = delta * factor
             self.adapter.theta.copy_(before + delta)
         self.adapter.version += 1
         return StepReport(norm, lr, delta)
+
+    def _move(self, gradient: Tensor, lr: float) -> None:
+        options, theta = self.settings.optimizer, self.adapter.theta
+        if options.kind == "sgd":
+            theta.sub_(gradient + options.weight_decay * theta, alpha=lr)
+            return
+        # The classes of torch.optim import a compiler, which takes a second and 70 MB.
+        adamw(
+            [theta],
+            [gradient],
+            [self.moments["exp_avg"]],
+            [self.moments["exp_avg_sq"]],
+            [],
+            [self.moments["step"]],
+            foreach=False,
+            amsgrad=False,
+            beta1=options.betas[0],
+            beta2=options.betas[1],
+            lr=lr,
+            weight_decay=options.weight_decay,
+            eps=options.eps,
+            maximize=False,
+        )
 
     def remember(self, role_gradients: dict[str, Tensor]) -> dict[str, float]:
         """Cosine of each role's gradient with the running mean of its earlier ones; then update it."""
@@ -102,8 +117,7 @@ class AdapterOptimizer:
 
     def state(self) -> dict[str, Tensor]:
         """Everything but the adapter itself, as tensors by name."""
-        inner = self._inner.state.get(self.adapter.theta, {})
-        tensors = {f"inner.{k}": v for k, v in inner.items() if isinstance(v, Tensor)}
+        tensors = {f"inner.{name}": value for name, value in self.moments.items()}
         tensors |= {f"ema.{role}": value for role, value in self.ema.items()}
         return tensors | {"ticks": torch.tensor(self.ticks)}
 
@@ -118,13 +132,10 @@ class AdapterOptimizer:
             for name, value in tensors.items()
             if name.startswith("ema.")
         }
-        inner = {
-            name.removeprefix("inner."): value if name == "inner.step" else value.to(device)
-            for name, value in tensors.items()
-            if name.startswith("inner.")
+        self.moments = {
+            name: tensors[f"inner.{name}"].to("cpu" if name == "step" else device)
+            for name in self.moments
         }
-        if inner:
-            self._inner.state[self.adapter.theta] = inner
 
 
 def cosine(a: Tensor, b: Tensor) -> float:
