@@ -33,6 +33,7 @@ SETTINGS = {
     "training.optimizer.weight_decay": 0.0,
     "training.optimizer.warmup": 1,
     "training.update.steps": "one_per_adapter",
+    "training.update.microbatch_tokens": 4096,
     "ledger.every": 1,
 }
 
@@ -144,13 +145,14 @@ class Bench:
         laps.close(
             sampled=graded.tokens,
             trained=sum(len(row.prompt_ids) + row.tokens for row in rows),
+            computed=_computed(rows),
             rows=len(rows),
             skipped=float(sum(row.advantage == 0 for row in rows)),
         )
         return rows
 
-    def mismatch_of(self, step: int) -> float:
-        """Largest distance between log-probabilities of sampler and trainer over a step's tokens."""
+    def mismatch_of(self, step: int) -> dict[str, float]:
+        """Distance between log-probabilities of sampler and trainer over a step's tokens."""
         import numpy as np
 
         from rolewise.sampling.stage import sample_and_grade
@@ -163,10 +165,19 @@ class Bench:
         for i, row in enumerate(rows):
             row.index = i
         trainer = self.updater.logprobs(rows)
-        return max(
-            float(np.abs(row.old_logprobs_T - own).max())
-            for row, own in zip(rows, trainer, strict=True)
-        )
+        sampler = [row.old_logprobs_T for row in rows]
+        distance = np.abs(np.concatenate(sampler) - np.concatenate(trainer))
+        return {
+            "mean": float(distance.mean()),
+            "q999": float(np.quantile(distance, 0.999)),
+            "max": float(distance.max()),
+        }
+
+
+def _computed(rows: Sequence) -> int:
+    """Tokens that an update runs: prompts once for all rows of an adapter, completions but their last."""
+    prompts = {(row.adapter, row.prompt_ids) for row in rows}
+    return sum(len(ids) for _, ids in prompts) + sum(row.tokens - 1 for row in rows)
 
 
 class BenchTask:
@@ -217,6 +228,7 @@ def main() -> None:
     report_steps(
         laps,
         opts.warmup,
+        computed_tokens=laps.column("computed", opts.warmup)[-1],
         skipped_rows=sum(laps.column("skipped", opts.warmup)),
         logprob_mismatch=bench.mismatch_of(0),
     )
