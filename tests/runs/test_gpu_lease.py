@@ -51,15 +51,13 @@ def lease(tmp_path, count, devices="0,1", program=JOB, **extra):
 
 def test_six_jobs_on_two_devices_never_overlap_even_when_killed(tmp_path):
     jobs = [lease(tmp_path, 1) for _ in range(6)]
-    jobs[0].kill()  # while waiting or holding
+    jobs[0].kill()  # while starting, waiting or holding
     served = []
-    for job in jobs[1:]:
-        if job is jobs[2]:
-            job.stdout.readline()
-            job.kill()
-            continue
+    for job in [jobs[1], *jobs[3:]]:
         job.stdin.write("x")
         job.stdin.flush()
+    jobs[2].stdout.readline()
+    jobs[2].kill()  # while holding
     for job in jobs:
         output, errors = job.communicate()
         served.append(output.strip())
