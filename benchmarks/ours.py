@@ -33,7 +33,7 @@ SETTINGS = {
     "training.optimizer.weight_decay": 0.0,
     "training.optimizer.warmup": 1,
     "training.update.steps": "one_per_adapter",
-    "training.update.microbatch_tokens": 4096,
+    "training.update.microbatch_tokens": 2048,
     "ledger.every": 1,
 }
 
