@@ -51,14 +51,14 @@ def _scale_of(x: Tensor, eps: float) -> Tensor:
 
 def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
-    return (wide * _scale_of(wide, eps)).to(x.dtype) * weight
+    return (wide * _scale_of(wide, eps)).to(x.dtype).mul_(weight)
 
 
 def _norm_backward(grad: Tensor, x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     scale = _scale_of(wide, eps)
     pulled = grad.float() * weight
-    along = torch.linalg.vecdot(pulled, wide)[..., None] * scale.pow(3) / x.shape[-1]
+    along = torch.linalg.vecdot(pulled, wide)[..., None].mul_(scale.pow(3)).div_(x.shape[-1])
     return pulled.mul_(scale).addcmul_(wide, along, value=-1).to(x.dtype)
 
 
@@ -68,10 +68,10 @@ def _split(
     heads, kv, size = sizes
     split = qkv.view(-1, heads + 2 * kv, size)
     qk = split[:, : heads + kv]
-    if norm is not None:
-        qk = _norm(qk, norm, eps)
+    qk = qk.clone() if norm is None else _norm(qk, norm, eps)
     cos, sin = rope
-    qk = (qk * cos).addcmul_(qk.roll(size // 2, -1), sin)
+    turned = qk.roll(size // 2, -1)
+    qk.mul_(cos).addcmul_(turned, sin)
     return qk[:, :heads], qk[:, heads:], split[:, heads + kv :]
 
 
@@ -102,8 +102,9 @@ class _SplitHeads(torch.autograd.Function):
         *normed, rope = ctx.saved_tensors
         cos, sin = rope
         grad = grad_v.new_empty(len(grad_v), heads + 2 * kv, size)
-        turned = torch.cat([grad_q, grad_k], dim=1)
-        qk = (turned * cos).add_((turned * sin).roll(size // 2, -1))
+        qk = torch.cat([grad_q, grad_k], dim=1)
+        turned = (qk * sin).roll(size // 2, -1)
+        qk.mul_(cos).add_(turned)
         if normed:
             qkv, norm = normed
             before = qkv.view(-1, heads + 2 * kv, size)[:, : heads + kv]
@@ -124,8 +125,11 @@ class _SwiGlu(torch.autograd.Function):
     def backward(ctx, grad):
         (gate_up,) = ctx.saved_tensors
         gate, up = gate_up.chunk(2, dim=-1)
-        grad_gate = torch.ops.aten.silu_backward(grad * up, gate)
-        return torch.cat([grad_gate, F.silu(gate).mul_(grad)], dim=-1)
+        both = torch.empty_like(gate_up)
+        grad_gate, grad_up = both.chunk(2, dim=-1)
+        torch.mul(F.silu(gate), grad, out=grad_up)
+        torch.ops.aten.silu_backward(grad * up, gate, grad_input=grad_gate)
+        return both
 
 
 class _Take(torch.autograd.Function):
