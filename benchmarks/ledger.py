@@ -1,7 +1,8 @@
-"""What the gradient ledger costs: the same rows of Voting trained without it, by role, by slot.
+"""What measuring costs: the same rows of Voting trained with nothing told apart, by role, by slot.
 
-The kinds take turns on the rows of one step, under Shared-Policy, where roles have to be told apart
-within one adapter, and with the mini-batches of the default configuration. One JSON line.
+A further kind tells roles apart and scores the rows again after the update (policy ratios). The kinds
+take turns on the rows of one step, under Shared-Policy, where roles have to be told apart within one
+adapter, and with the mini-batches of the default configuration. One JSON line.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from benchmarks import ours
 from benchmarks.measuring import Laps, pin_threads, spread
 
-KINDS = ("none", "roles", "slots")
+KINDS = ("none", "roles", "slots", "ratios")
 
 
 def main() -> None:
@@ -32,7 +33,11 @@ def main() -> None:
             kind = KINDS[(step + turn) % len(KINDS)]
             began = time.perf_counter()
             bench.updater.update(
-                step, merged if kind == "none" else rows, ledger=kind == "slots", probe=False
+                step,
+                merged if kind == "none" else rows,
+                ledger=kind == "slots",
+                probe=False,
+                ratios=kind == "ratios",
             )
             times[kind].append(time.perf_counter() - began)
         laps.start()
@@ -48,6 +53,7 @@ def main() -> None:
                     kind: (update[kind]["median"] - update["none"]["median"]) / whole
                     for kind in KINDS[1:]
                 },
+                "every": bench.config.ledger.every,
             }
         )
     )

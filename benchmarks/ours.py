@@ -34,7 +34,6 @@ SETTINGS = {
     "training.optimizer.warmup": 1,
     "training.update.steps": "one_per_adapter",
     "training.update.microbatch_tokens": 2048,
-    "ledger.every": 1,
 }
 
 
@@ -115,8 +114,12 @@ class Bench:
             for i, problem in enumerate(sums(self.load.prompts, seed=step))
         ]
 
-    def step(self, step: int, laps: Laps, *, slots: bool = False) -> list:
-        """One step: sample, grade, train; adds its times and counts to `laps`."""
+    def step(self, step: int, laps: Laps) -> list:
+        """One step: sample, grade, train; adds its times and counts to `laps`.
+
+        Role ledger and drift metrics are on; rows are not scored again after the update, which no peer
+        does (`benchmarks.ledger` says what that costs).
+        """
         from rolewise.sampling.stage import sample_and_grade
         from rolewise.tasks.grade import reward_of
         from rolewise.training.advantages import assign_advantages
@@ -134,7 +137,7 @@ class Bench:
             rows = rows_of(graded.episodes, broadcast(graded.episodes, rewards), self.route)
             settings = self.config.training.advantage
             groups = assign_advantages(rows, settings, self.cell.workflow, self.cell.task)
-            report = self.updater.update(step, rows, ledger=slots, probe=False)
+            report = self.updater.update(step, rows, ledger=False, probe=False, ratios=False)
             step_metrics(step, graded.episodes, graded.grades, rewards, rows, groups, report)
             return rows
 

@@ -145,6 +145,8 @@ def summarise(runs: dict[str, list[dict]], pairs: list[float]) -> dict[str, floa
 
     `memory_vs_trl_*` are our peak over TRL's; `chain_vs_comlrl` compares seconds per trained row;
     `update_gemm_share_b` counts the FLOPs of every row's prompt and completion, as for the peers.
+    Overheads are shares of a step without any ledger: `ledger_overhead` averages over the steps of the
+    default cadence, in which every fifth tells slots apart; `_slot_step` is such a step alone.
     """
 
     def middle(name: str, value) -> float:
@@ -171,10 +173,22 @@ def summarise(runs: dict[str, list[dict]], pairs: list[float]) -> dict[str, floa
         "update_gemm_share_b": middle("ours B", lambda found: found["trained_tok_s"])
         * TRAINED_TOKEN_FLOP
         / middle("limits B", lambda found: found["gemm_flops"]),
-        "ledger_overhead": middle("ledger", lambda found: found["overhead"]["slots"]),
+        "ledger_overhead": middle("ledger", _mean_overhead),
         "ledger_overhead_roles": middle("ledger", lambda found: found["overhead"]["roles"]),
+        "ledger_overhead_slot_step": middle("ledger", lambda found: found["overhead"]["slots"]),
+        "ratio_pass_overhead": middle("ledger", _ratio_overhead),
         "side_by_side": statistics.median(pairs),
     }
+
+
+def _mean_overhead(found: dict) -> float:
+    """Overhead of the ledger per step when every `every`-th step tells slots apart."""
+    roles, slots = found["overhead"]["roles"], found["overhead"]["slots"]
+    return roles + (slots - roles) / found["every"]
+
+
+def _ratio_overhead(found: dict) -> float:
+    return found["overhead"]["ratios"] - found["overhead"]["roles"]
 
 
 def table(runs: dict[str, list[dict]]) -> Table:

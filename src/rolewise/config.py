@@ -331,6 +331,11 @@ class Ledger(Section):
     every: Count = Field(5, description="steps between slot and turn ledgers; roles: every step")
     permutations: OrMore = Field(200, description="shuffles of the coherence null")
     kl_probe_every: Count = Field(10, description="steps between KL-to-base probes")
+    ratios_every: Count = Field(
+        1,
+        description="steps between passes that measure policy ratio and chi-square after the update; "
+        "such a pass is a forward pass over all rows",
+    )
     by_layer: bool = Field(False, description="also record role gradients per layer group")
 
 

@@ -77,6 +77,26 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path, name):
     }
 
 
+def test_policy_ratios_are_measured_as_often_as_asked_and_change_nothing(tmp_path):
+    name = CELLS[0]
+    every, rarely = (
+        tiny_study(tmp_path / str(n), {"ledger.ratios_every": n, "training.steps": 4})
+        for n in (1, 3)
+    )
+    run(every, name)
+    run(rarely, name)
+    logs = {}
+    for key, config in (("every", every), ("rarely", rarely)):
+        logs[key] = pd.DataFrame(state_of(config, name).rows("metrics"))
+    measured = logs["rarely"].dropna(subset=["chi2_update"])
+    assert set(measured.step) == {1, 3}
+    assert logs["every"].chi2_update.notna().all()
+    assert logs["rarely"].loc[measured.index, "chi2_update"].equals(
+        logs["every"].loc[measured.index, "chi2_update"]
+    )
+    assert logs["rarely"].grad_norm.equals(logs["every"].grad_norm)
+
+
 def test_more_steps_continue_and_equal_a_longer_run(tmp_path):
     name = CELLS[0]
     short = tiny_study(tmp_path, {"training.steps": 2})

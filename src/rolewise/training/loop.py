@@ -201,6 +201,7 @@ class _Run:
             rows,
             ledger=step % config.ledger.every == 0 or step == 1,
             probe=step % config.ledger.kl_probe_every == 0 or step == 1,
+            ratios=step % config.ledger.ratios_every == 0 or step == 1,
         )
         metrics = step_metrics(step, graded.episodes, graded.grades, rewards, rows, groups, report)
         self._alarm(step, metrics)

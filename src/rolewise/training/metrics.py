@@ -84,6 +84,8 @@ def _drift_metrics(rows: list[Row], index: list[int], report: UpdateReport) -> d
         sampler = _tensor([rows[i].old_logprobs_T for i in known])
         entry["chi2_mismatch"] = float(chi2(trainer, sampler).mean())
         entry["kl_sampler"] = float(k3(sampler, trainer).mean())
+    if report.after is None:
+        return entry
     # Where the trainer did not score a row before the update, the sampler's value is its own.
     before = _tensor(
         [rows[i].old_logprobs_T if report.before[i] is None else report.before[i] for i in index]

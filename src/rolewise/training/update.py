@@ -65,13 +65,16 @@ class AdapterUpdate:
 
 @dataclass
 class UpdateReport:
-    """Everything an update leaves behind; arrays are per row of the input."""
+    """Everything an update leaves behind; arrays are per row of the input.
+
+    `before` and `after` the update, log-probabilities of the row's tokens where they were measured.
+    """
 
     roles: dict[str, RoleUpdate]
     adapters: dict[str, AdapterUpdate]
     gradients: list[dict]
     before: list[np.ndarray | None]
-    after: list[np.ndarray]
+    after: list[np.ndarray] | None
     skipped_steps: int = 0
 
 
@@ -106,16 +109,20 @@ class Updater:
             or config.training.loss.importance != "off"
         )
 
-    def update(self, step: int, rows: list[Row], *, ledger: bool, probe: bool) -> UpdateReport:
-        """Train every adapter on its rows (advantages filled in); `ledger` also tells slots apart.
+    def update(
+        self, step: int, rows: list[Row], *, ledger: bool, probe: bool, ratios: bool = True
+    ) -> UpdateReport:
+        """Train every adapter on its rows (advantages filled in).
 
+        `ledger` also tells slots apart, `probe` measures KL to base, `ratios` scores the rows again
+        after the update.
         Raises TrainingError if a gradient is not finite. Rows without signal are left out of the
         backward pass, which changes nothing because denominators are fixed beforehand.
         """
         for i, row in enumerate(rows):
             row.index = i
         roles: dict[str, RoleUpdate] = defaultdict(RoleUpdate)
-        report = UpdateReport(roles, {}, [], [None] * len(rows), [])
+        report = UpdateReport(roles, {}, [], [None] * len(rows), None)
         if self.rescore:
             report.before = self._rescore_before(rows)
         if probe:
@@ -137,7 +144,8 @@ class Updater:
         if self.config.training.optimizer.tick == "step":
             for optimizer in self.optimizers.values():
                 optimizer.ticks += 1
-        report.after = self.logprobs(rows)
+        if ratios:
+            report.after = self.logprobs(rows)
         return report
 
     def _update_adapter(
