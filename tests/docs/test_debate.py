@@ -86,7 +86,8 @@ def test_it_is_trained_under_both_policies(study):
         roles = metrics[metrics["role"] != "all"]
         assert set(roles["role"]) == {"debater", "judge"} and metrics["step"].max() == 2
         assert set(roles["adapter"]) == adapters
-        assert "own_prompts" in json.loads((folder / "manifest.json").read_text())["inputs"]
+        recorded = json.loads((folder / "manifest.json").read_text())["inputs"]
+        assert {"own_prompts", "workflow"} <= recorded.keys()
 
 
 def test_it_is_drawn_in_figure_1(study):
@@ -120,5 +121,5 @@ def test_its_own_prompts_are_part_of_its_identity_and_of_no_other(study):
         inputs(study.config, parse_cell(c, f"{workflow}-IP-0.1M-Math"))
         for c, workflow in ((study.config, "Debate"), (config(), "Voting"))
     )
-    assert debate.keys() - voting.keys() == {"own_prompts"}
+    assert debate.keys() - voting.keys() == {"own_prompts", "workflow"}
     assert debate["prompts"] == voting["prompts"]

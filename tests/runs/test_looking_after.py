@@ -190,6 +190,16 @@ def test_a_base_evaluation_of_another_model_is_stale(study):
         check_inputs(study, base, 0)
 
 
+def test_a_trained_cell_is_not_evaluated_on_another_model_than_its_own(study):
+    finish_training(study)
+    state = StateDir(layout(study).training_state(study, CELL, 0))
+    state.check_identity(provenance.identity(study, CELL, training_subset(study, CELL)))
+    manifest = layout(study).model("0.1M") / "manifest.json"
+    manifest.write_text(json.dumps({"files": {"a": "11"}}))
+    with pytest.raises(StateError, match=r"inputs\.model"):
+        check_inputs(study, CELL, 0)
+
+
 def test_only_state_of_other_configurations_is_a_leftover(study):
     begin_training(study)
     other = config("results", settings={"training.optimizer.lr": 0.5})

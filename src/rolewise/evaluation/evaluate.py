@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rolewise.config import Config, evaluation_subset, for_cell
+from rolewise.config import Config, evaluation_subset, for_cell, training_subset
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.policy.policy import Policy, routes, saved_policy
@@ -60,9 +60,13 @@ def evaluate(config: Config, cell: Cell, seed: int) -> Path:
 
 
 def check_inputs(config: Config, cell: Cell, seed: int) -> None:
-    """Refuse (StateError) to mix what is evaluated now with shards of other data, model or prompts."""
+    """Refuse (StateError) to evaluate on other data, model or prompts than trained on, or to mix shards."""
     state = StateDir(layout(config).evaluation_state(config, cell, seed))
     state.check_identity(provenance.identity(config, cell, evaluation_subset(config, cell)))
+    if cell.trained:
+        training = StateDir(layout(config).training_state(config, cell, seed))
+        if training.path.is_dir():
+            training.check_identity(provenance.identity(config, cell, training_subset(config, cell)))
 
 
 def evaluate_policy(

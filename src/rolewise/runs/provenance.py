@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
 import platform
@@ -71,15 +72,22 @@ def require_unchanged(file: Path) -> None:
 
 
 def inputs(config: Config, cell: Cell) -> dict[str, str]:
-    """Hashes of the data, model and prompts behind `cell`; a workflow's own prompts count too."""
+    """Hashes of the data, model and prompts behind `cell`; for an extension also of its own files."""
     places = layout(config)
     prompts = for_cell(config, cell).prompts
-    own = topology(config, cell.workflow).prompts
-    return {
+    workflow = topology(config, cell.workflow)
+    source, own = Path(inspect.getfile(workflow.run)), workflow.prompts
+    extension = not source.is_relative_to(Path(rolewise.__file__).parent)
+    found = {
         "data": content_hash(places.data(cell.task) / "manifest.json"),
         "model": content_hash(places.model(cell.scale) / "manifest.json"),
         "prompts": tree_hash(PROMPTS / prompts / cell.task),
-    } | ({"own_prompts": tree_hash(own / prompts / cell.task)} if own else {})
+    }
+    if extension:
+        found["workflow"] = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+    if own:
+        found["own_prompts"] = tree_hash(own / prompts / cell.task)
+    return found
 
 
 def identity(config: Config, cell: Cell, subset: dict) -> dict:
