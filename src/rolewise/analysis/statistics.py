@@ -1,5 +1,7 @@
 """Intervals, tests and corrections; every comparison is made on the same problems.
 
+`scipy.stats` takes a second to import; named through `scipy`, it loads when a test is asked for.
+
 Array suffixes: `_P` problems, `_K` independent columns, `_R` bootstrap resamples.
 """
 
@@ -10,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from rolewise.errors import RolewiseError
 
@@ -63,8 +66,8 @@ def percentile_interval(estimates_RK: np.ndarray, n: int) -> tuple[np.ndarray, n
 
 @functools.lru_cache
 def _tail(n: int) -> float:
-    t = stats.t.ppf((1 - LEVEL) / 2, n - 1)
-    return float(stats.norm.cdf(t * np.sqrt(n / (n - 1))))
+    t = special.stdtrit(n - 1, (1 - LEVEL) / 2)
+    return float(special.ndtr(t * np.sqrt(n / (n - 1))))
 
 
 def bootstrap_means(
@@ -87,7 +90,7 @@ def bootstrap_means(
 
 @functools.lru_cache
 def _unseen(n: int) -> float:
-    z2 = stats.norm.ppf((1 + LEVEL) / 2) ** 2
+    z2 = special.ndtri((1 + LEVEL) / 2) ** 2
     return float(z2 / (n + z2))
 
 
@@ -176,7 +179,7 @@ def seed_interval(differences: np.ndarray) -> Interval | None:
     n = len(differences)
     if n < FEWEST_UNITS:
         return None
-    reach = stats.t.ppf((1 + LEVEL) / 2, n - 1) * differences.std(ddof=1) / np.sqrt(n)
+    reach = special.stdtrit(n - 1, (1 + LEVEL) / 2) * differences.std(ddof=1) / np.sqrt(n)
     mean = float(differences.mean())
     return Interval(mean, float(mean - reach), float(mean + reach), n)
 
@@ -192,22 +195,22 @@ def paired_p(a_P: np.ndarray, b_P: np.ndarray) -> float:
         return 1.0
     if np.isin(difference_P, (-1, 0, 1)).all():
         wins, losses = int((difference_P > 0).sum()), int((difference_P < 0).sum())
-        return float(stats.binomtest(wins, wins + losses).pvalue)
+        return float(scipy.stats.binomtest(wins, wins + losses).pvalue)
     if (difference_P == difference_P[0]).all():
         return 0.0
-    return float(stats.ttest_1samp(difference_P, 0).pvalue)
+    return float(scipy.stats.ttest_1samp(difference_P, 0).pvalue)
 
 
 def sign_p(wins: int, losses: int) -> float:
     """Two-sided sign test: p-value of `wins` against `losses` under even odds; 1 without any."""
-    return float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+    return float(scipy.stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
 def share_interval(successes: int, n: int) -> Interval:
     """A share of `n` independent units with its Wilson interval."""
     if n == 0:
         return NOTHING
-    found = stats.binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
+    found = scipy.stats.binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
     return Interval(successes / n, float(found.low), float(found.high), n)
 
 
@@ -229,7 +232,7 @@ def minimum_detectable_effect(
     standard_deviation: float, n: int, alpha: float = 0.05, power: float = 0.8
 ) -> float:
     """Smallest mean difference found with `power` at two-sided `alpha` over `n` problems (normal)."""
-    z = stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power)
+    z = special.ndtri(1 - alpha / 2) + special.ndtri(power)
     return float(z * standard_deviation / np.sqrt(n))
 
 
