@@ -45,18 +45,13 @@ def take(x_ND: Tensor, index_M: Tensor) -> Tensor:
     return _Take.apply(x_ND, index_M)
 
 
-def _scale_of(x: Tensor, eps: float) -> Tensor:
-    return torch.linalg.vecdot(x, x)[..., None].mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
-
-
 def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    wide = x.float()
-    return (wide * _scale_of(wide, eps)).to(x.dtype).mul_(weight)
+    return F.rms_norm(x, x.shape[-1:], None, eps).mul_(weight)
 
 
 def _norm_backward(grad: Tensor, x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
-    scale = _scale_of(wide, eps)
+    scale = wide.square().mean(-1, keepdim=True).add_(eps).rsqrt_()
     pulled = grad.float() * weight
     along = torch.linalg.vecdot(pulled, wide)[..., None].mul_(scale.pow(3)).div_(x.shape[-1])
     return pulled.mul_(scale).addcmul_(wide, along, value=-1).to(x.dtype)
