@@ -26,6 +26,7 @@ ORDER = (
     "docs/howto/own-model.md",
     "docs/howto/audit.md",
     "docs/howto/cluster.md",
+    "docs/performance.md",
 )
 MAY_FIND_SOMETHING = ("audit", "doctor")
 
