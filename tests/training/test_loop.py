@@ -91,8 +91,10 @@ def test_policy_ratios_are_measured_as_often_as_asked_and_change_nothing(tmp_pat
     measured = logs["rarely"].dropna(subset=["chi2_update"])
     assert set(measured.step) == {1, 3}
     assert logs["every"].chi2_update.notna().all()
-    assert logs["rarely"].loc[measured.index, "chi2_update"].equals(
-        logs["every"].loc[measured.index, "chi2_update"]
+    assert (
+        logs["rarely"]
+        .loc[measured.index, "chi2_update"]
+        .equals(logs["every"].loc[measured.index, "chi2_update"])
     )
     assert logs["rarely"].grad_norm.equals(logs["every"].grad_norm)
 

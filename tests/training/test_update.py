@@ -1,11 +1,13 @@
 """The update: role gradients are exact, sums are sums, switches do what they say."""
 
 import copy
+from collections import defaultdict
 
 import pytest
 import torch
 
 from rolewise.errors import TrainingError
+from rolewise.training import update
 from rolewise.training.update import Updater, by_role
 from tests.training.helpers import ROLES, gradient_of, make_config, make_policy, make_rows
 
@@ -237,3 +239,14 @@ def test_by_role_sums_parts():
         ("b", 0, 0, 0): torch.ones(2),
     }
     assert {k: v.tolist() for k, v in by_role(parts).items()} == {"a": [2, 2], "b": [1, 1]}
+
+
+def test_clip_counts_and_ratios_cover_every_process(monkeypatch):
+    roles = defaultdict(update.RoleUpdate)
+    roles["generator"].clipped, roles["generator"].loss_tokens = 2, 10
+    other = {"generator": (1, 30, 1.5), "aggregator": (0, 5, float("nan"))}
+    monkeypatch.setattr(update.parallel, "collect", lambda own: [*own, other])
+    update._merge_processes(roles)
+    found = roles["generator"]
+    assert (found.clipped, found.loss_tokens, found.ratio_max) == (3, 40, 1.5)
+    assert roles["aggregator"].loss_tokens == 5

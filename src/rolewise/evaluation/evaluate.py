@@ -66,7 +66,9 @@ def check_inputs(config: Config, cell: Cell, seed: int) -> None:
     if cell.trained:
         training = StateDir(layout(config).training_state(config, cell, seed))
         if training.path.is_dir():
-            training.check_identity(provenance.identity(config, cell, training_subset(config, cell)))
+            training.check_identity(
+                provenance.identity(config, cell, training_subset(config, cell))
+            )
 
 
 def evaluate_policy(

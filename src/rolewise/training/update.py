@@ -139,6 +139,7 @@ class Updater:
                 and (trained is None or row.role in trained)
             ]
             self._update_adapter(step, name, optimizer, own, ledger, report, first)
+        _merge_processes(roles)
         if not self.rescore:
             report.before = [first.get(row.index) for row in rows]
         if self.config.training.optimizer.tick == "step":
@@ -392,6 +393,19 @@ def _log_ratios(rows: list[Row], packing: Packing, loss: TokenLoss, report: Upda
         entry.loss_tokens += stop - start
         entry.ratio_max = float(np.fmax(entry.ratio_max, ratios[start:stop].max()))
         start = stop
+
+
+def _merge_processes(roles: dict[str, RoleUpdate]) -> None:
+    """Let policy ratios and clip counts cover the rows of every process."""
+    own = {role: (e.clipped, e.loss_tokens, e.ratio_max) for role, e in roles.items()}
+    for entry in roles.values():
+        entry.clipped, entry.loss_tokens, entry.ratio_max = 0, 0, float("nan")
+    for found in parallel.collect([own]):
+        for role, (clipped, tokens, ratio) in found.items():
+            entry = roles[role]
+            entry.clipped += clipped
+            entry.loss_tokens += tokens
+            entry.ratio_max = float(np.fmax(entry.ratio_max, ratio))
 
 
 def by_role(parts: dict[PartKey, Tensor]) -> dict[str, Tensor]:
