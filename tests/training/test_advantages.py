@@ -54,6 +54,14 @@ def test_every_call_of_an_episode_gets_the_advantage_of_its_episode():
     assert [r.advantage for r in rows] == [0.5, 0.5, 0.5, -0.5]
 
 
+def test_an_episode_without_a_row_still_counts_among_those_of_its_problem():
+    rows = [row("generator", 0, 0, "p", 1), row("generator", 0, 2, "p", 1)]
+    outcomes = [("p", 1.0), ("p", -0.5), ("p", 1.0)]
+    groups = assign_advantages(rows, Advantage(normalise="none"), "Single", "Math", outcomes)
+    assert [r.advantage for r in rows] == [0.5, 0.5]
+    assert vars(groups) == {"total": 1, "zero_variance": 0}
+
+
 def voting_rows():
     return [
         row(role, slot, episode, "p", reward)

@@ -6,7 +6,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rolewise.training.metrics import _drift_metrics
+from rolewise.sampling.episodes import Episode
+from rolewise.tasks.grade import Grade
+from rolewise.tasks.problem import Problem
+from rolewise.training.advantages import Groups
+from rolewise.training.metrics import _drift_metrics, step_metrics
 from tests.training.helpers import gradient_of, make_policy, make_rows
 from tests.training.test_update import relative, run
 
@@ -45,9 +49,30 @@ def rows(policy):
     return make_rows(policy, "SP")
 
 
-def test_off_takes_ratios_to_the_trainers_own_logprobs(policy, rows):
-    found, _ = gradient(policy, shifted(rows), importance="off")
+def test_off_takes_ratios_to_the_samplers_own_logprobs(policy, rows):
+    wrong = shifted(rows, size=0.03)
+    found, _ = gradient(policy, wrong, importance="off")
+    assert relative(found, gradient_of(policy, wrong, "shared", len(rows))) < 1e-5
+    assert relative(found, gradient_of(policy, rows, "shared", len(rows))) > 0.001
+
+
+def test_raw_logprobs_are_computed_again_by_the_trainer(policy, rows):
+    settings = {"sampling.backend": "vllm", "sampling.logprobs": "raw"}
+    _, _, ((_, gradients),) = run("SP", settings, shifted(rows), policy=copy.deepcopy(policy))
+    found = sum(gradients.values())
     assert relative(found, gradient_of(policy, rows, "shared", len(rows))) < 1e-5
+
+
+def test_the_perplexity_of_raw_logprobs_is_that_at_the_sampling_temperature(policy, rows):
+    settings = {"sampling.backend": "vllm", "sampling.logprobs": "raw"}
+    wrong = shifted(rows)
+    _, report, _ = run("SP", settings, wrong, policy=copy.deepcopy(policy))
+    episode = Episode(Problem("p", "Math", "?", answer="1"), 0)
+    table = step_metrics(
+        1, [episode], [Grade(None, "no_answer", 0, 1)], [0.0], wrong, Groups(1, 0), report
+    )
+    expected = np.mean([np.exp(-np.mean(values)) for values in report.before])
+    assert table[0]["perplexity"] == pytest.approx(expected)
 
 
 def test_truncation_without_a_cap_gives_the_gradient_that_undoes_the_mismatch(policy, rows):

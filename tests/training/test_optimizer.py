@@ -74,6 +74,30 @@ def test_damping_shortens_a_persistent_push_but_never_stops_it():
     assert all(d > 0.5 * p for d, p in lengths)
 
 
+def test_damping_acts_once_on_plain_gradient_descent():
+    plain = {"kind": "sgd", "lr": 0.1, "warmup": 0, "clip_norm": 1e9, "weight_decay": 0.0}
+    one = optimizer({"training.optimizer": plain, "training.damping.strength": 0.3})
+    gradient = direction(one)
+    before = one.adapter.theta.clone()
+    one.remember({"generator": gradient})
+    one.step({"generator": gradient})
+    assert torch.allclose(before - one.adapter.theta, 0.07 * gradient, atol=1e-6)
+
+
+def test_damping_one_of_two_opposed_roles_never_lengthens_a_step():
+    one = optimizer({"training.damping.strength": 0.3, "training.optimizer.warmup": 0})
+    plain = optimizer({"training.optimizer.warmup": 0})
+    gradient = direction(one)
+    # The evaluator turns round, so that only the generator is damped; together they get longer.
+    for evaluator in (1.0, -1.2):
+        roles = {"generator": gradient, "evaluator": evaluator * gradient}
+        steps = []
+        for optimiser in (one, plain):
+            optimiser.remember(roles)
+            steps.append(float(optimiser.step(roles).delta.norm()))
+    assert steps[0] <= steps[1] * 1.05
+
+
 def test_a_first_gradient_is_remembered_before_it_is_damped():
     one = optimizer({"training.damping.strength": 0.3})
     assert one.remember({"generator": direction(one)})["generator"] != 0

@@ -75,6 +75,17 @@ def test_shared_policy_with_one_role_is_the_single_agent():
     assert all((a == b).all() for a, b in zip(results[0][1], results[1][1], strict=True))
 
 
+@pytest.mark.parametrize(("routing", "ticks"), [("SA", 1), ("SP", 2), ("IP", 2)])
+def test_the_released_schedule_ticks_once_for_every_role_that_was_updated(routing, ticks):
+    roles = ROLES[:1] if routing == "SA" else ROLES[:2]
+    policy = make_policy(routing, roles)
+    settings = {"training.optimizer.tick": "role_update", "training.update.minibatch": 4}
+    updater = Updater(policy, make_config(settings), seed=0)
+    rows = make_rows(policy, routing, roles=roles)
+    updater.update(1, rows, ledger=False, probe=False)
+    assert {optimizer.ticks for optimizer in updater.optimizers.values()} == {ticks}
+
+
 def test_isolated_roles_update_only_their_own_adapter():
     policy = make_policy("IP")
     rows = [row for row in make_rows(policy, "IP") if row.role == "generator"]

@@ -35,8 +35,8 @@ NAMES = {
     "parse_fallback": ("not parsed (%)", True),
     "verdict_accepts_right": ("accepts a right answer (%)", True),
     "verdict_accepts_wrong": ("accepts a wrong answer (%)", True),
-    "verdict_rejects_right": ("rejects, rightly (%)", True),
-    "verdict_rejects_wrong": ("rejects a right answer (%)", True),
+    "verdict_rejects_right": ("rejects a right answer (%)", True),
+    "verdict_rejects_wrong": ("rejects a wrong answer (%)", True),
 }
 CAPTURE = "capture_by_"
 

@@ -64,19 +64,29 @@ def group_key(row: Row, group_by: str, workflow: str, task: str) -> Hashable:
     }[group_by]
 
 
-def assign_advantages(rows: list[Row], settings: Advantage, workflow: str, task: str) -> Groups:
-    """Fill in `advantage` of every row; rewards of a role's own kind are grouped by role."""
+def assign_advantages(
+    rows: list[Row],
+    settings: Advantage,
+    workflow: str,
+    task: str,
+    episodes: Sequence[tuple[str, float]] | None = None,
+) -> Groups:
+    """Fill in `advantage` of every row; rewards of a role's own kind are grouped by role.
+
+    `episodes`, (problem, reward) of each, matter where some episode left no row: it failed before its
+    first token and still counts among the episodes of its problem.
+    """
     own = settings.reward == "role" and settings.group_by == "episode"
     keys = [group_key(row, "role" if own else settings.group_by, workflow, task) for row in rows]
     scale = settings.normalise == "std"
     if settings.group_by == "episode" and not own:
         # One value per episode, so that an episode with more calls does not weigh more.
-        first = {row.episode: row for row in reversed(rows)}
-        episodes = sorted(first)
-        rewards = [first[e].reward for e in episodes]
-        problems = [(first[e].problem,) for e in episodes]
+        outcomes = {row.episode: (row.problem, row.reward) for row in reversed(rows)}
+        if episodes is not None:
+            outcomes = dict(enumerate(episodes))
+        problems, rewards = zip(*outcomes.values(), strict=True) if outcomes else ((), ())
         values = centred(rewards, problems, scale=scale, eps=settings.eps)
-        by_episode = dict(zip(episodes, values, strict=True))
+        by_episode = dict(zip(outcomes, values, strict=True))
         for row in rows:
             row.advantage = by_episode[row.episode]
         groups = count_groups(rewards, problems)

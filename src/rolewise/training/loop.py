@@ -195,7 +195,11 @@ class _Run:
         else:
             by_call = credit.broadcast(graded.episodes, rewards)
         rows = rows_of(graded.episodes, by_call, route)
-        groups = assign_advantages(rows, settings.advantage, cell.workflow, cell.task)
+        outcomes = [
+            (episode.problem.id, reward)
+            for episode, reward in zip(graded.episodes, rewards, strict=True)
+        ]
+        groups = assign_advantages(rows, settings.advantage, cell.workflow, cell.task, outcomes)
         report = self.updater.update(
             step,
             rows,

@@ -46,9 +46,9 @@ class AdapterOptimizer:
     def step(self, role_gradients: dict[str, Tensor]) -> StepReport:
         """Apply the sum of the roles' gradients: damp, clip to `clip_norm`, update.
 
-        With damping, each role's gradient is scaled by f = 1 - strength * max(0, cos(g, ema)), and the
-        update by the factor this changes the whole gradient, since Adam would cancel a mere rescaling.
-        The running mean takes up the undamped gradient first, so that it cannot freeze.
+        With damping, each role's gradient is scaled by f = 1 - strength * max(0, cos(g, ema)), and
+        Adam's update by the factor this shortens the whole gradient, since Adam would cancel a mere
+        rescaling. The running mean takes up the undamped gradient first, so that it cannot freeze.
         """
         total = sum(role_gradients.values())
         norm = float(total.norm())
@@ -61,7 +61,7 @@ class AdapterOptimizer:
         lr = self.lr
         self._move(damped, lr)
         delta = self.adapter.theta - before
-        if factor != 1.0:
+        if factor < 1.0 and self.settings.optimizer.kind == "adamw":
             delta = delta * factor
             self.adapter.theta.copy_(before + delta)
         self.adapter.version += 1

@@ -102,12 +102,12 @@ class Updater:
             name: AdapterOptimizer(adapter, config.training)
             for name, adapter in policy.adapters.items()
         }
-        # The sampler's own log-probs are exact only if it runs on the trainer's weights at T.
-        self.rescore = (
-            config.sampling.backend != "torch"
-            or config.sampling.logprobs == "raw"
-            or config.training.loss.importance != "off"
+        # Raw log-probs are of another temperature, and a correction tells sampler and trainer apart.
+        self.recomputed = (
+            config.sampling.logprobs == "raw" or config.training.loss.importance != "off"
         )
+        # Another sampler than the trainer itself is measured against it.
+        self.rescore = self.recomputed or config.sampling.backend != "torch"
 
     def update(
         self, step: int, rows: list[Row], *, ledger: bool, probe: bool, ratios: bool = True
@@ -139,6 +139,11 @@ class Updater:
                 and (trained is None or row.role in trained)
             ]
             self._update_adapter(step, name, optimizer, own, ledger, report, first)
+            if self.config.training.optimizer.tick == "role_update":
+                # As released: one schedule for all adapters, a tick for every role that was updated.
+                updated = {row.role for row in own if roles[row.role].optimizer_steps}
+                for other in self.optimizers.values():
+                    other.ticks += len(updated)
         _merge_processes(roles)
         if not self.rescore:
             report.before = [first.get(row.index) for row in rows]
@@ -188,8 +193,6 @@ class Updater:
             lrs.append(done.lr)
             for role in gradients:
                 report.roles[role].optimizer_steps += 1
-            if settings.optimizer.tick == "role_update":
-                optimizer.ticks += 1
         delta = theta - start
         report.adapters[name] = AdapterUpdate(
             grad_norm=max(norms, default=0.0), lr=max(lrs), delta=float(delta.norm())
@@ -260,7 +263,7 @@ class Updater:
 
         sampled_T = torch.from_numpy(np.concatenate([r.old_logprobs_T for r in rows])).to(device)
         old_T = sampled_T
-        if self.rescore:
+        if self.recomputed:
             known = [report.before[r.index] for r in rows]
             old_T = torch.from_numpy(np.concatenate(known)).to(device)
         token_loss = clipped_loss(new_T, old_T, per_token([r.advantage for r in rows]), settings)
