@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 
 from rolewise.consistency import WORKFLOWS, contradictions
 from rolewise.errors import ConfigError
@@ -36,7 +44,16 @@ class Match(Section):
     policy: list[str] | None = Field(None, description="SA, IP, SP or Base")
     scale: list[str] | None = Field(None, description="model scales")
     task: list[str] | None = Field(None, description="Math, Code")
-    variant: list[str] | None = Field(None, description="names from grid.variants")
+    variant: list[str] | None = Field(
+        None, description="names from grid.variants; '' for main cells"
+    )
+
+
+# Told apart by hand, so that a mistake in a list is reported once, not once per alternative.
+Selection = Annotated[
+    Annotated[bool, Tag("flag")] | Annotated[list[Match], Tag("list")],
+    Discriminator(lambda value: "list" if isinstance(value, list) else "flag"),
+]
 
 
 class Override(Section):
@@ -63,7 +80,10 @@ class Grid(Section):
     scales: list[Name] = Field(description="model scales, keys of `models`")
     tasks: list[str] = Field(description="tasks, keys of `tasks`")
     single_agent: bool = Field(True, description="train the single-agent baseline (SA-RL)")
-    main: bool = Field(True, description="train the plain cells, not only the variants")
+    main: Selection = Field(
+        True,
+        description="main cells to train, beside the variants: all, none, or those of the list",
+    )
     exclude: list[Match] = Field([], description="cells to leave out")
     overrides: list[Override] = Field([], description="settings that differ for some cells")
     variants: list[Variant] = Field([], description="interventions")

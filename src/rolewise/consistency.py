@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rolewise.grid import BASE, ISOLATED, SHARED, SINGLE, SINGLE_AGENT, trained_cells
+from rolewise.grid import (
+    BASE,
+    ISOLATED,
+    SHARED,
+    SINGLE,
+    SINGLE_AGENT,
+    main_cells,
+    matches,
+    trained_cells,
+)
 
 if TYPE_CHECKING:
     from rolewise.config import Config, Match, Variant
@@ -57,6 +66,7 @@ def contradictions(config: Config) -> list[str]:
         problems += _unknown(f"caps.{task}.prompt", caps.prompt, workflows | {"default"})
     for i, match in enumerate(grid.exclude):
         problems += _match(f"grid.exclude[{i}]", match, names)
+    problems += _main(config, names)
     for i, match in enumerate(config.evaluation.role_swap):
         problems += _match(f"evaluation.role_swap[{i}]", match, names)
     for i, override in enumerate(grid.overrides):
@@ -94,6 +104,21 @@ def _ambiguous(variants: Sequence[Variant]) -> list[str]:
 def _unknown(key: str, values: Iterable[str], allowed: set[str]) -> list[str]:
     listed = ", ".join(sorted(name for name in allowed if name))
     return [f"{key}: '{value}' is not one of {listed}" for value in values if value not in allowed]
+
+
+def _main(config: Config, names: dict[str, set[str]]) -> list[str]:
+    """Mistakes of `grid.main`: names unknown to the study, matches without a cell, an empty list."""
+    main = config.grid.main
+    if isinstance(main, bool):
+        return []
+    problems = [] if main else ["grid.main: empty; false trains no main cell"]
+    cells = main_cells(config)
+    for i, match in enumerate(main):
+        unknown = _match(f"grid.main[{i}]", match, names)
+        if not unknown and not any(matches(cell, match) for cell in cells):
+            unknown = [f"grid.main[{i}]: selects no cell of the grid"]
+        problems += unknown
+    return problems
 
 
 def _match(key: str, match: Match, names: dict[str, set[str]]) -> list[str]:

@@ -64,7 +64,20 @@ def matches(cell: Cell, match: Match) -> bool:
 
 
 def trained_cells(config: Config) -> list[Cell]:
-    """Every cell that is trained, study first, then variants; excluded cells left out."""
+    """Every cell that is trained: the main cells of `grid.main`, then variants of any cell."""
+    cells, main = main_cells(config), config.grid.main
+    chosen = cells if main is True else [c for c in cells if any(matches(c, m) for m in main or [])]
+    variants = [
+        Cell(cell.workflow, cell.policy, cell.scale, cell.task, variant.name)
+        for variant in config.grid.variants
+        for cell in cells
+        if matches(cell, variant.match)
+    ]
+    return chosen + variants
+
+
+def main_cells(config: Config) -> list[Cell]:
+    """Every cell that the grid spans, excluded ones left out; `grid.main` says which are trained."""
     grid = config.grid
     cells = [
         Cell(workflow, policy, scale, task)
@@ -77,15 +90,7 @@ def trained_cells(config: Config) -> list[Cell]:
             Cell(SINGLE, SINGLE_AGENT, scale, task)
             for scale, task in itertools.product(grid.scales, grid.tasks)
         ]
-    cells = [cell for cell in cells if not any(matches(cell, m) for m in grid.exclude)]
-    plain = cells if grid.main else []
-    variants = [
-        Cell(cell.workflow, cell.policy, cell.scale, cell.task, variant.name)
-        for variant in grid.variants
-        for cell in cells
-        if matches(cell, variant.match)
-    ]
-    return plain + variants
+    return [cell for cell in cells if not any(matches(cell, m) for m in grid.exclude)]
 
 
 def base_cells(config: Config) -> list[Cell]:

@@ -6,7 +6,10 @@ import importlib
 import pandas as pd
 import pytest
 
+from rolewise.analysis.claims import judge
+from rolewise.analysis.evidence import Evidence
 from rolewise.errors import RolewiseError
+from rolewise.grid import base_cells, trained_cells
 from rolewise.paper import figure_8
 from rolewise.paper.build import FIGURES, TABLES, build_figure, build_table
 from rolewise.paper.output import markdown
@@ -93,6 +96,30 @@ def test_a_grid_of_one_cell_is_enough(study):
     own = (cells.workflow == "Voting") & cells.policy.isin(["SP", "Base"])
     data, _ = lay_out(Study(small, cells[own].reset_index(drop=True)))
     assert len(data["table_1"]) == 1
+
+
+SOME = [{"workflow": ["Single", "Voting"]}, {"workflow": ["Eval-Opt"], "policy": ["SP"]}]
+
+
+@pytest.mark.parametrize("main", [SOME, [{"policy": ["SA"]}], False])
+def test_main_cells_that_the_grid_leaves_out_are_gaps(study, main, tmp_path):
+    settings = {
+        "grid.main": main,
+        "grid.variants": [{"name": "damped", "match": {"policy": ["IP"]}}],
+        "evaluation.transfer_scales": [],
+    }
+    some = config("results", ("0.3M",), settings)
+    keys = ["workflow", "policy", "scale", "task", "variant"]
+    kept = {tuple(getattr(c, k) for k in keys) for c in trained_cells(some) + base_cells(some)}
+    own = [key in kept for key in study.cells[keys].itertuples(index=False, name=None)]
+    cells = study.cells[own].reset_index(drop=True)
+    build_all(elsewhere(Study(some, cells), tmp_path))
+    data, _ = lay_out(Study(some, cells))
+    trained = {cell for cell in trained_cells(some) if not cell.variant}
+    assert set(data["table_2"].get("cell", [])) == {cell.name for cell in trained}
+    assert len(data["figure_2"]) == len(trained)
+    assert set(data["table_9"].variant) == {"damped"}
+    assert judge(Evidence(some, cells))
 
 
 def test_three_seeds_give_intervals_over_seeds(seeded):

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from rolewise.config import for_cell, load
-from rolewise.grid import base_cells, parse_cell, trained_cells
+from rolewise.grid import base_cells, matches, parse_cell, trained_cells
+from rolewise.runs.graph import Graph
 
 FOLDER = Path("workflow/presets")
 PRESETS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -35,6 +36,27 @@ def test_a_preset_is_valid_has_its_own_folder_and_says_how_to_launch_it(name):
     ]
     assert all(line.startswith("#") or not line for line in header)
     assert f"--configfile workflow/presets/{name}.yaml" in "\n".join(header)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_swaps_roles_of_cells_that_table_10_shows(name):
+    config = preset(name)
+    swapped = {cell for cell, _ in Graph(config).swaps}
+    assert swapped and not any(cell.variant for cell in swapped)
+    for wanted in config.evaluation.role_swap:
+        assert any(matches(cell, wanted) for cell in swapped)
+
+
+def test_the_mechanism_preset_trains_what_its_variants_are_compared_with():
+    trained = trained_cells(preset("mechanism"))
+    main = [cell for cell in trained if not cell.variant]
+    assert [cell.name for cell in main] == [
+        "Eval-Opt-SP-0.3M-Math", "Voting-IP-0.3M-Math", "Voting-IP-0.3M-Code",
+        "Voting-SP-0.3M-Math", "Orch-Workers-IP-0.3M-Math", "Orch-Workers-SP-0.3M-Math",
+        "SA-RL-0.3M-Math",
+    ]  # fmt: skip
+    assert {cell.name.partition("~")[0] for cell in trained} <= {cell.name for cell in main}
+    assert len(Graph(preset("mechanism")).swaps) == 6 * 5
 
 
 @pytest.mark.parametrize("name", ["paper", "paper-released-code"])

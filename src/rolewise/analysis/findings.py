@@ -204,7 +204,8 @@ def _case(evidence: Evidence) -> Claim:
         if cell is not None
     ]  # fmt: skip
     if not found or any(value.value is None for pair in found for value in pair):
-        return no_data("3c", 3, statement, f"no matched pair standing for {scale} Math is complete")
+        what = f"the pair standing for {scale} Math is not complete in every workflow"
+        return no_data("3c", 3, statement, what)
     as_said = [a.value > 0 and b.value < a.value for a, b in found]
     certain = [(a.lo or 0) > 0 and b.value < a.value for a, b in found]
     against = [a.hi is not None and a.hi < 0 for a, _ in found]

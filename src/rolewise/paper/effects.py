@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -29,37 +30,22 @@ def effects(study: Study) -> pd.DataFrame:
 
     Seeds are paired; three or more give a t interval. A single seed gives one for peak and terminal
     only, from the same problems. Capture is that of the pair of roles (`pair`) most captured without
-    the intervention. No variants give no rows.
+    the intervention. No variants give no rows; a main cell outside `grid.main` gives gaps.
     """
     rows = [
-        row
-        for cell in trained_cells(study.config)
-        if cell.variant and (plain := reference(study, cell)) != cell
-        for row in _effects(study, cell, plain)
+        row for cell in trained_cells(study.config) if cell.variant for row in _effects(study, cell)
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def reference(study: Study, cell: Cell) -> Cell:
-    """What a variant is compared with: the plain cell, or the variant that changes nothing.
-
-    Without the plain cells (`grid.main: false`) a variant with an empty `set` stands for them.
-    """
-    if not study.config.grid.main:
-        for variant in study.config.grid.variants:
-            twin = Cell(cell.workflow, cell.policy, cell.scale, cell.task, variant.name)
-            if not variant.set and twin in trained_cells(study.config):
-                return twin
-    return Cell(cell.workflow, cell.policy, cell.scale, cell.task)
-
-
-def _effects(study: Study, cell: Cell, plain: Cell) -> list[dict[str, object]]:
+def _effects(study: Study, cell: Cell) -> list[dict[str, object]]:
+    plain = dataclasses.replace(cell, variant="")
     own = labels(plain) | {"variant": cell.variant, "pair": ""}
     rows = []
     for measure, (metric, checkpoint) in MEASURES.items():
         values = [study.by_seed(c, metric, checkpoint, "report") for c in (plain, cell)]
         row = own | {"measure": measure} | _paired(*values)
-        if row["seeds"] == 1 and not plain.variant and metric == "accuracy":
+        if row["seeds"] == 1 and metric == "accuracy":
             found = study.one(cell, "minus_plain", checkpoint)
             row |= {"lo": found.lo, "hi": found.hi}
         rows.append(row)

@@ -25,7 +25,11 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
     tasks, scales = frame.task.unique(), frame.scale.unique()
     workflows = sorted(frame.workflow.unique(), key=lambda name: name != SINGLE)
     policies = [p for p in style.POLICY_LABEL if p in set(frame.policy)]
-    figure = style.page(height=0.6 + 1.3 * len(tasks))
+    figure = style.page(height=0.6 + 1.3 * max(len(tasks), 1))
+    if frame.empty:
+        style.say_missing(figure.subplots(), "no main cells in this preset")
+        style.footnote(figure, study.footer())
+        return figure
     axes = figure.subplots(len(tasks), len(scales), sharex=True, sharey=True, squeeze=False)
     for i, task in enumerate(tasks):
         for j, scale in enumerate(scales):

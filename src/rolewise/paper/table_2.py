@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from rolewise.grid import trained_cells
-from rolewise.paper.study import Study, labels
+from rolewise.paper.study import KEYS, Study, labels
 from rolewise.paper.text import compact
 from rolewise.workflows.base import topology
 
@@ -41,7 +41,8 @@ def data(study: Study) -> pd.DataFrame:
                     found = study.one(cell, f"{metric}_{suffix}", split="train", role=role)
                     row[f"{metric}_{moment}"] = found.value
             rows.append(row)
-    return pd.DataFrame(rows)
+    values = [f"{metric}_{moment}" for metric in METRICS for moment in MOMENTS]
+    return pd.DataFrame(rows, columns=["cell", *KEYS[:-1], "role", *values])
 
 
 def display(data: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rolewise.grid import ISOLATED, SHARED, Cell, trained_cells
-from rolewise.paper.study import Study, labels
+from rolewise.paper.study import KEYS, Study, labels
 from rolewise.paper.text import compact, grouped, number
 
 TITLE = "Compute and accuracy gained for it"
@@ -21,6 +21,7 @@ COSTS = {
 }
 TOTAL, RATIO = "all cells", "IP / SP"
 HOUR, MILLION = 3600, 1e6
+COLUMNS = ["cell", *KEYS[:-1], *COSTS, "gain", "per_hour", "per_million"]
 
 
 def data(study: Study) -> pd.DataFrame:
@@ -32,7 +33,7 @@ def data(study: Study) -> pd.DataFrame:
     """
     cells = [cell for cell in trained_cells(study.config) if not cell.variant]
     rows = [_row(study, cell) for cell in cells]
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     if frame.empty:
         return frame
     total = {"cell": TOTAL} | {name: frame[name].sum(min_count=1) for name in COSTS}
@@ -77,7 +78,7 @@ def display(data: pd.DataFrame) -> pd.DataFrame:
         shown["points per million tokens"] = compact(row["per_million"])
         rows.append(shown)
     frame = pd.DataFrame(rows)
-    return frame.drop(columns=COSTS["gpu_s"]) if not data.gpu_s.any() else frame
+    return frame if data.gpu_s.any() else frame.drop(columns=COSTS["gpu_s"], errors="ignore")
 
 
 def caption(study: Study, data: pd.DataFrame) -> str:
