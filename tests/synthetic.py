@@ -321,10 +321,13 @@ def _coherence(
 ) -> dict[str, float | None]:
     measured = role == PARALLEL.get(cell.workflow) and step % config.ledger.every == 0
     if not measured:
-        return dict.fromkeys(("coherence", "coherence_null", "coherence_null_hi", "amplification"))
+        names = [name for name in METRICS if name.startswith("coherence")]
+        return dict.fromkeys(("slots", "amplification", *names))
     value = 0.5 + 0.05 * float(rng.normal())
     return {
+        "slots": 3,
         "coherence": value,
+        "coherence_within": 0.4 + 0.05 * float(rng.normal()),
         "coherence_null": 0.36,
         "coherence_null_hi": 0.42,
         "amplification": 3 * value**0.5,

@@ -231,21 +231,28 @@ def test_amplification_needs_drift_in_the_repeated_role_alone_and_a_cliff():
     assert judged(*drift([2, 2, 1, 1, 1, 1, 1, 1]), fell).verdict == CONTRADICTED
 
 
-def test_coherence_is_held_against_its_own_null():
-    def ledgers(value):
-        return [
+def test_coherence_is_held_against_orthogonal_slots():
+    def judged(value, **other):
+        metrics = {"slots": [2, 4], "coherence_within": [0.5, 0.3], "coherence_null_hi": [0.4] * 2}
+        settings = itertools.product(("Voting", "Orch-Workers"), SCALES)
+        rows = [
             r
-            for workflow, scale in itertools.product(("Voting", "Orch-Workers"), SCALES)
-            for r in (
-                *course("coherence", "x", [value, value, 0.5], workflow=workflow, scale=scale),
-                *course("coherence_null_hi", "x", [0.4] * 3, workflow=workflow, scale=scale),
-            )
+            for i, (workflow, scale) in enumerate(settings)
+            for metric, values in ({"coherence": [value + 0.01 * i] * 2} | metrics | other).items()
+            for r in course(metric, "x", values, workflow=workflow, scale=scale)
         ]
+        return {c.id: c for c in mechanisms.amplification(evidence(*rows))}["7c"]
 
-    found = {c.id: c for c in mechanisms.amplification(evidence(*ledgers(0.6)))}["7c"]
-    assert found.value == 1 and found.verdict == SUPPORTED
-    found = {c.id: c for c in mechanisms.amplification(evidence(*ledgers(0.3)))}["7c"]
-    assert found.value == pytest.approx(1 / 3) and found.verdict == CONTRADICTED
+    found = judged(0.5)
+    units = found.n
+    assert found.verdict == SUPPORTED and found.lo > 0
+    assert found.value == pytest.approx(0.125 + 0.01 * (units - 1) / 2)
+    assert f"in {units} of {2 * units} ledgers" in found.why
+    assert judged(0.2).verdict == CONTRADICTED
+    assert judged(0.375 - 0.01 * (units - 1) / 2).verdict == UNDECIDED
+    older = judged(0.5, coherence_within=[])
+    assert older.verdict == SUPPORTED and "in 0 of 0 ledgers" in older.why
+    assert judged(0.5, slots=[]).value is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from rolewise.analysis import measures
 from rolewise.analysis.cells import read_cells
-from rolewise.analysis.collect import _passed, collect
+from rolewise.analysis.collect import _passed, _training, collect
 from rolewise.errors import DataError
 from rolewise.grid import Cell
 from rolewise.records import CELLS, METRICS
@@ -25,6 +25,17 @@ def test_the_table_has_the_contracts_columns_and_one_row_per_key(cells):
     assert list(cells) == list(CELLS)
     assert not cells.duplicated(KEY).any()
     assert len(cells) < 40_000
+
+
+def test_metrics_of_an_earlier_version_are_read_without_the_later_columns(study):
+    settings = study[0]
+    rng = np.random.default_rng(0)
+    metrics = synthetic.metric_rows(settings, Cell("Voting", "IP", "0.3M", "Math"), rng)
+    found = {row["metric"] for row in _training(metrics)}
+    older = {
+        row["metric"] for row in _training(metrics.drop(columns=["slots", "coherence_within"]))
+    }
+    assert {name for name in found - older if name in METRICS} == {"slots", "coherence_within"}
 
 
 def test_every_metric_is_documented(cells):

@@ -194,7 +194,8 @@ def test_slots_and_turns_of_a_ledger_step_sum_to_their_role():
     assert sum(shares) == pytest.approx(1, abs=1e-5)
     slots = [v for (level, _, q), v in values.items() if (level, q) == ("slot", "share")]
     assert len(slots) == 3 and sum(slots) == pytest.approx(1, abs=1e-5)
-    assert 0 < report.roles["generator"].coherence.value <= 1
+    found = report.roles["generator"].coherence
+    assert found.slots == 3 and 0 < found.value <= 1 and 0 < found.within <= 1
 
 
 def test_a_ledger_step_trains_like_any_other_step():

@@ -43,7 +43,7 @@ from rolewise.grid import (
     trained_cells,
     transfers,
 )
-from rolewise.records import CELLS, write_csv
+from rolewise.records import CELLS, METRICS, write_csv
 from rolewise.runs.layout import Layout, layout
 from rolewise.workflows.base import topology
 
@@ -309,7 +309,8 @@ def _detected(summary: dict) -> Iterator[Row]:
 
 def _training(metrics: pd.DataFrame) -> Iterator[Row]:
     for role, rows in metrics.groupby("role", sort=False):
-        logs = rows.sort_values("step").set_index("step")
+        # Studies of an earlier version lack the metrics that came later.
+        logs = rows.sort_values("step").set_index("step").reindex(columns=list(METRICS))
         for metric in measures.CURVES_ALL if role == "all" else measures.CURVES_ROLE:
             yield from _curve(str(role), metric, logs[metric].astype(float).dropna())
         for metric in measures.EXTREMES:

@@ -79,8 +79,8 @@ CURVES_ALL = (
 )  # fmt: skip
 CURVES_ROLE = (
     "entropy", "perplexity", "chi2_update", "ratio_update_max", "grad_norm", "role_grad_norm",
-    "role_grad_share", "role_grad_mass", "length_mean", "coherence", "coherence_null",
-    "coherence_null_hi", "kl_base",
+    "role_grad_share", "role_grad_mass", "length_mean", "slots", "coherence",
+    "coherence_within", "coherence_null", "coherence_null_hi", "kl_base",
 )  # fmt: skip
 """Training metrics whose whole course is kept, for the whole step and for every role."""
 
@@ -88,8 +88,8 @@ EXTREMES = (
     "rows", "tokens", "entropy", "perplexity", "top_prob", "distinct", "chi2_mismatch",
     "chi2_update", "kl_sampler", "kl_base", "ratio_update_max", "ratio_update_q999",
     "clip_fraction", "grad_norm", "role_grad_norm", "role_grad_share", "role_grad_mass",
-    "coherence", "coherence_null_hi", "amplification", "delta_theta", "length_mean", "truncated",
-    "fallback", "zero_variance_groups",
+    "coherence", "coherence_within", "coherence_null_hi", "amplification", "delta_theta",
+    "length_mean", "truncated", "fallback", "zero_variance_groups",
 )  # fmt: skip
 """Training metrics of which `<metric>_first`, `_max`, `_min` and `_last` are given, with their steps."""
 

@@ -24,7 +24,7 @@ from rolewise.analysis.evidence import (
     no_data,
     spearman,
 )
-from rolewise.analysis.statistics import Interval, seed_interval
+from rolewise.analysis.statistics import Interval
 from rolewise.grid import ISOLATED, SHARED, Cell
 
 CLIMB = 1.5
@@ -160,22 +160,24 @@ def _coherent(evidence: Evidence) -> Claim:
     statement = "Under IP the updates of parallel agents of one role are coherent."
     rows = evidence.cells
     rows = rows[(rows.split == "train") & (rows.policy == ISOLATED)]
-    keys = [*CELL, "seed", "role", "step"]
-    wide = rows[rows.metric.isin(("coherence", "coherence_null_hi"))].pivot_table(
-        index=keys, columns="metric", values="value", observed=True
+    names = ["coherence", "slots", "coherence_within", "coherence_null_hi"]
+    ledgers = rows[rows.metric.isin(names)].pivot_table(
+        index=[*CELL, "seed", "role", "step"], columns="metric", values="value", observed=True
     )
-    if wide.empty:
-        return no_data("7c", 7, statement, "no slot ledger of an IP cell")
-    above = (wide.coherence > wide.coherence_null_hi).groupby(level=CELL).mean()
-    found = seed_interval(above.to_numpy() - 0.5)
+    ledgers = ledgers.reindex(columns=names).dropna(subset=["coherence", "slots"])
+    if ledgers.empty:
+        return no_data("7c", 7, statement, "no slot ledger of an IP cell that counts its slots")
+    orthogonal = 1 / ledgers.slots
+    surplus = (ledgers.coherence - orthogonal).groupby(CELL, observed=True).mean().to_numpy()
+    nulls = ledgers.dropna()
+    above = int((nulls.coherence_within > nulls.coherence_null_hi).sum())
     return Claim(
         "7c", 7, statement,
-        "mean over cells of the share of slot ledgers above the 95 % quantile of their null",
-        float(above.mean()),
-        None if found is None else found.lo + 0.5, None if found is None else found.hi + 0.5,
-        len(above), judge_sign(found),
-        f"Coherence {wide.coherence.mean():.2f} against {wide.coherence_null_hi.mean():.2f} with slots"
-        f" shuffled between episodes; supported if above it in most ledgers. {evidence.limits}",
+        "mean over cells of coherence minus 1/n, that of n orthogonal slots",
+        *ends_of(surplus), len(surplus), judge_means([surplus])[0],
+        f"Coherence {ledgers.coherence.mean():.2f}, orthogonal slots {orthogonal.mean():.2f}; t interval"
+        f" over cells. Slots of the same problems cohere above their null (95 %) in {above} of"
+        f" {len(nulls)} ledgers: there the shared episode adds to it. {evidence.limits}",
     )  # fmt: skip
 
 

@@ -16,11 +16,13 @@ from rolewise.workflows.base import topology
 TITLE = "Gradient share of roles and coherence of parallel slots"
 
 SHARE, COHERENCE = "gradient share", "coherence"
+ORTHOGONAL = {"color": style.GREY, "linestyle": ":", "linewidth": 0.8}
 
 
 def data(study: Study) -> pd.DataFrame:
-    """Curves by workflow: under SP the gradient share of every role, under both policies the
-    coherence of parallel slots with its permutation null (`null`, `null_hi`)."""
+    """Curves by workflow: under SP the gradient share of every role, under both policies the coherence of
+    parallel slots, that of orthogonal ones, and `within` blocks with its permutation null (`null`, `null_hi`).
+    """
     scale, task = study.dynamics
     frames = []
     for workflow in study.config.grid.workflows:
@@ -42,17 +44,21 @@ def data(study: Study) -> pd.DataFrame:
             if shape.parallel:
                 frames.append(_coherence(study, cell, shape.parallel))
     columns = ["scale", "task", "workflow", "policy", "role", "panel", "step", "value"]
-    columns += ["smooth", "null", "null_hi"]
+    columns += ["smooth", "orthogonal", "within", "null", "null_hi"]
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
     return frame.assign(scale=scale, task=task).reindex(columns=columns)
 
 
 def _coherence(study: Study, cell: Cell, role: str) -> pd.DataFrame:
-    value, null, high = (
-        study.curve(cell, name, "train", role).set_index("step").value
-        for name in ("coherence", "coherence_null", "coherence_null_hi")
+    names = ("coherence", "slots", "coherence_within", "coherence_null", "coherence_null_hi")
+    value, slots, within, null, high = (
+        study.curve(cell, name, "train", role).set_index("step").value for name in names
     )
-    frame = pd.DataFrame({"value": value, "null": null, "null_hi": high}).reset_index(names="step")
+    curves = {"value": value, "orthogonal": 1 / slots}
+    curves |= {"within": within, "null": null, "null_hi": high}
+    frame = pd.DataFrame(curves).reset_index(names="step")
+    # In studies of an earlier version, which lack `within`, the null is of another statistic.
+    frame.loc[frame.within.isna(), ["null", "null_hi"]] = float("nan")
     return frame.assign(panel=COHERENCE, role=role, workflow=cell.workflow, policy=cell.policy)
 
 
@@ -79,8 +85,9 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
     handles = style.policy_handles(
         [p for p in (SHARED, ISOLATED) if p in study.config.grid.policies]
     )
-    null = Line2D([], [], color=style.GREY, linestyle=":", label="null: slots shuffled (95 %)")
-    figure.legend(handles=[*handles, null], loc="outside upper right", ncols=3)
+    if frame.orthogonal.notna().any():
+        handles.append(Line2D([], [], **ORTHOGONAL, label="orthogonal slots, 1/n"))
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
     for row in axes:
         low, high = row[0].get_ylim()
         row[0].set_ylim(min(0, low), max(1, high))
@@ -107,19 +114,19 @@ def _slots(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:
         style.say_missing(axes, ticks=True)
         return
     for policy, rows in part.groupby("policy", sort=False):
-        look = style.policy_style(policy)
-        axes.plot(rows.step, rows.value, **look)
-        axes.plot(rows.step, rows.null_hi, color=look["color"], linestyle=":", linewidth=0.8)
+        axes.plot(rows.step, rows.value, **style.policy_style(policy))
+    orthogonal = part.groupby("step").orthogonal.mean()
+    axes.plot(orthogonal.index, orthogonal, **ORTHOGONAL)
     style.say_lacking(axes, [policy for policy in policies if policy not in set(part.policy)])
 
 
 def caption(study: Study, data: pd.DataFrame) -> str:
     """What the picture shows."""
     scale, task = study.dynamics
+    dotted = "dotted: " if data.orthogonal.notna().any() else ""
     return (
         f"{study.scale_label(scale)} on {task}. Above: share g_r·G/|G|² of each role in the shared adapter's "
         f"gradient (thin: every point, thick: running mean over {WINDOW} points; dotted: equal "
         "shares). Below: coherence |Σg|²/(n Σ|g|²) of parallel slots, 1 = identical gradients, "
-        "1/n = orthogonal ones; dotted: 95 % quantile of the same with slots shuffled between "
-        f"episodes. {study.footer(None)}"
+        f"{dotted}1/n = orthogonal ones. {study.footer(None)}"
     )

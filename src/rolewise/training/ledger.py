@@ -28,9 +28,14 @@ class RoleShare:
 
 @dataclass(frozen=True)
 class Coherence:
-    """How far parallel slots push in one direction: 1 = all equal, 1/n = all orthogonal."""
+    """How far parallel slots push in one direction: 1 = all equal, 1/slots = all orthogonal.
+
+    `within` compares them block by block, beside its null of slots from different blocks.
+    """
 
     value: float
+    slots: int
+    within: float
     null_mean: float
     null_high: float
     amplification: float
@@ -55,41 +60,40 @@ def role_shares(gradients: dict[str, Tensor]) -> dict[str, RoleShare]:
 def coherence(
     parts: dict[tuple[int, int], Tensor], permutations: int, seed: int
 ) -> Coherence | None:
-    """Coherence |sum g|^2 / (n sum |g|^2) of slots, from gradients by (slot, block); None for one slot.
+    """Coherence |sum g|^2 / (n sum |g|^2) of n slots, from gradients by (slot, block); None for one slot.
 
-    The null shuffles slot labels within every block, which keeps the sum and breaks any slot's
-    identity; `null_high` is its 95 % quantile. Amplification is |sum g| / mean |g|.
+    `within` is the same with numerator and denominator summed over blocks. Its null permutes the blocks
+    of every slot, so that slots of different problems meet; `null_high` is the 95 % quantile. For one
+    block these are NaN. Amplification is |sum g| / mean |g|.
     """
     slots = sorted({slot for slot, _ in parts})
     blocks = sorted({block for _, block in parts})
     n = len(slots)
     if n < 2:
         return None
-    keys = [(slot, block) for slot in slots for block in blocks if (slot, block) in parts]
-    stacked = torch.stack([parts[key] for key in keys])
+    nothing = torch.zeros_like(next(iter(parts.values())))
+    stacked = torch.stack([parts.get((slot, block), nothing) for slot in slots for block in blocks])
     gram = (stacked @ stacked.T).double().cpu().numpy()
-    labels = np.array([slots.index(slot) for slot, _ in keys])
-    square = float(gram.sum())
-
-    def squares(assigned: np.ndarray) -> np.ndarray:
-        """|g|^2 of every slot, for each row of slot labels `(trials, parts)`."""
-        member = (assigned[:, None, :] == np.arange(n)[None, :, None]).astype(float)
-        return (member @ gram * member).sum(-1).clip(min=0)
-
-    own = squares(labels[None])[0]
+    cells = np.arange(len(gram)).reshape(n, len(blocks))
+    square = max(gram.sum(), 0.0)
+    own = np.array([gram[np.ix_(row, row)].sum() for row in cells]).clip(min=0)
     if not own.sum():
         return None
-    rng = np.random.default_rng(seed)
-    members = [[i for i, (_, b) in enumerate(keys) if b == block] for block in blocks]
-    shuffled = np.tile(labels, (permutations, 1))
-    for trial in shuffled:
-        for index in members:
-            trial[index] = rng.permutation(labels[index])
-    null = square / (n * squares(shuffled).sum(-1))
+    within, null = np.full(1, np.nan), np.empty(0)
+    if len(blocks) > 1:
+        shuffled = np.tile(cells, (permutations, 1, 1))
+        shuffled = np.random.default_rng(seed).permuted(shuffled, axis=-1)
+        within, null = (
+            # (trials, slots, slots, blocks): the products of the cells that share a column.
+            gram[c[:, :, None], c[:, None]].sum((1, 2, 3)) / (n * gram.trace())
+            for c in (cells[None], shuffled)
+        )
     return Coherence(
-        value=square / (n * own.sum()),
-        null_mean=float(np.mean(null)) if permutations else float("nan"),
-        null_high=float(np.quantile(null, 0.95)) if permutations else float("nan"),
+        value=float(square / (n * own.sum())),
+        slots=n,
+        within=float(within[0]),
+        null_mean=float(null.mean()) if len(null) else float("nan"),
+        null_high=float(np.quantile(null, 0.95)) if len(null) else float("nan"),
         amplification=float(np.sqrt(square) / np.sqrt(own).mean()),
     )
 

@@ -115,7 +115,9 @@ def _role_update(update: RoleUpdate, adapter: str, report: UpdateReport) -> dict
         }
     if update.coherence:
         entry |= {
+            "slots": update.coherence.slots,
             "coherence": update.coherence.value,
+            "coherence_within": update.coherence.within,
             "coherence_null": update.coherence.null_mean,
             "coherence_null_hi": update.coherence.null_high,
             "amplification": update.coherence.amplification,
