@@ -370,6 +370,9 @@ class Alarms(Section):
     length_ratio: Positive = Field(
         2.0, description="alarm above so many times the first mean length"
     )
+    capture: Positive = Field(
+        0.5, description="alarm above this capture: 0 is unmoved, 1 another role's first shape"
+    )
 
 
 class Evaluation(Section):

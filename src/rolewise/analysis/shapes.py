@@ -6,8 +6,6 @@ problems, `_F` components of a shape.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 
@@ -15,44 +13,26 @@ from rolewise.analysis.statistics import RESAMPLES, Interval, percentile_interva
 from rolewise.config import Signatures
 from rolewise.tasks.boxed import last_box
 from rolewise.workflows.judging import kind_of
-
-CLOSEST = 0.5
-COMPONENTS = ("length_q50", "length_q90", "boxed", "code_block", "terse", "truncation")
-RATES = COMPONENTS[2:]
-_FENCE = re.compile(
-    r"^[ \t]*```[ \t]*(\w*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL
+from rolewise.workflows.shapes import (
+    CLOSEST,
+    COMPONENTS,
+    RATES,
+    has_code_block,
+    is_terse,
+    projections,
 )
 
 
-def has_code_block(text: str, fewest_lines: int) -> bool:
-    """Whether a fenced Python block (or one without a language) has that many non-blank lines.
-
-    A final fence that is never closed counts.
-    """
-    return any(
-        language.lower() in ("", "python", "py", "python3")
-        and sum(bool(line.strip()) for line in body.splitlines()) >= fewest_lines
-        for language, body in _FENCE.findall(text)
-    )
-
-
 def call_features(calls: pd.DataFrame, limits: Signatures) -> pd.DataFrame:
-    """Rows of trajectories with `kind` and the 0/1 columns of the shape's rates added.
-
-    terse: a selection parsed within `terse_aggregator_tokens`, or a verdict parsed within
-    `terse_evaluator_tokens` and without a fence; 0 for calls that give neither.
-    """
-    texts, tokens = calls["text"], calls["tokens"]
+    """Rows of trajectories with `kind` and the 0/1 columns of the shape's rates added."""
+    texts = calls["text"]
     kinds = calls["parsed"].map(lambda parsed: kind_of(None if pd.isna(parsed) else parsed))
-    clean = ~calls["fallback"].astype(bool)
-    picked = (kinds == "selection") & (tokens <= limits.terse_aggregator_tokens)
-    judged = (kinds == "verdict") & (tokens <= limits.terse_evaluator_tokens)
-    unfenced = ~texts.str.contains("```", regex=False)
+    each = zip(kinds, calls["fallback"].astype(bool), texts, calls["tokens"], strict=True)
     return calls.assign(
         kind=kinds,
         boxed=[float(last_box(text) is not None) for text in texts],
         code_block=[float(has_code_block(text, limits.code_block_lines)) for text in texts],
-        terse=(clean & (picked | (judged & unfenced))).astype(float),
+        terse=[float(is_terse(*call, limits)) for call in each],
         truncation=(calls["finish_reason"] == "length").astype(float),
     )
 
@@ -93,21 +73,9 @@ def capture_score(
 ) -> Interval:
     """How far role A moved from its own base shape towards role B's, with its interval over problems.
 
-    (s_A(t) - s_A(0)) . (s_B(0) - s_A(0)) / |s_B(0) - s_A(0)|^2, components scaled by their base-model
-    standard deviation: 0 = unmoved, 1 = arrived. A component that never varies under the base model
-    cannot tell the roles apart and is left out. Base shapes less than `CLOSEST` standard deviations
-    apart are too alike for a direction between them: no score.
+    The formula is that of `projections`; base shapes closer than `CLOSEST` give no score.
     """
-    varies = scale_F > 0
-    moved = (now_RF - base_a_RF)[:, varies] / scale_F[varies]
-    apart = (base_b_RF - base_a_RF)[:, varies] / scale_F[varies]
-    distance_R = (apart**2).sum(axis=1)
-    score_R = np.divide(
-        (moved * apart).sum(axis=1),
-        distance_R,
-        out=np.full(len(distance_R), np.nan),
-        where=distance_R > 0,
-    )
+    score_R, distance_R = projections(now_RF, base_a_RF, base_b_RF, scale_F)
     if np.isnan(score_R[0]) or distance_R[0] < CLOSEST**2:
         return Interval(None, None, None, n)
     lo, hi = percentile_interval(score_R[1:, None], n)

@@ -16,7 +16,7 @@ CAPTURED_MEANS = (
 def captured_calls(calls: pd.DataFrame, limits: Signatures) -> pd.Series:
     """Boolean per call of `records.TRAJECTORIES`: a verdict, selection or plan of a solver's shape.
 
-    It holds a code block, or it was parsed but is not terse (see `analysis.shapes.call_features`),
+    It holds a code block, or it was parsed but is not terse (see `workflows.shapes.is_terse`),
     or it is a plan with a boxed answer. The capture score of a whole role, which compares with the
     base model's shapes, is in the tables.
     """

@@ -13,7 +13,7 @@ import numpy as np
 from safetensors.torch import load_file, save
 
 from rolewise.config import Config, for_cell, training_subset
-from rolewise.errors import ConfigError, Interrupted, TrainingError
+from rolewise.errors import ConfigError, Interrupted, StateError, TrainingError
 from rolewise.grid import SINGLE, Cell
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.policy import fresh_policy, routes
@@ -38,6 +38,7 @@ from rolewise.tasks.grade import reward_of
 from rolewise.tasks.problem import Problem
 from rolewise.training import credit
 from rolewise.training.advantages import assign_advantages
+from rolewise.training.capture import capture, shape_rates
 from rolewise.training.metrics import ALL, raise_alarms, step_metrics
 from rolewise.training.rows import rows_of
 from rolewise.training.update import Updater
@@ -151,6 +152,12 @@ class _Run:
         self.first = {
             row["role"]: row for row in reversed(state.rows("metrics")) if row["role"] != ALL
         }
+        odd = {key for row in self.first.values() for key in row.keys() ^ METRICS.keys()}
+        if odd:
+            raise StateError(
+                f"{state.path / 'metrics.jsonl'}: keys missing or unknown: {', '.join(sorted(odd))}; "
+                f"the log was written by another version, delete {state.path} to train afresh"
+            )
 
     def to(self, steps: int, stop: Stop) -> None:
         """Run steps up to `steps`, saving on the way."""
@@ -208,6 +215,8 @@ class _Run:
             ratios=step % config.ledger.ratios_every == 0 or step == 1,
         )
         metrics = step_metrics(step, graded.episodes, graded.grades, rewards, rows, groups, report)
+        rates = shape_rates(graded.episodes, config.signatures)
+        metrics = [row | rates[row["role"]] for row in metrics]
         self._alarm(step, metrics)
         self._count(graded, rows)
         if self.meter:
@@ -219,12 +228,12 @@ class _Run:
         return metrics
 
     def _alarm(self, step: int, metrics: list[dict]) -> None:
-        for row in metrics:
+        roles = [row for row in metrics if row["role"] != ALL]
+        self.first = {row["role"]: row for row in roles} | self.first
+        for row in roles:
             role = row["role"]
-            if role == ALL:
-                continue
-            first = self.first.setdefault(role, row)
-            raised = raise_alarms(first, row, self.config.alarms)
+            row["capture"] = capture(row, self.first)
+            raised = raise_alarms(self.first[role], row, self.config.alarms)
             row["alarms"] = "+".join(raised)
             if raised:
                 log.warning("step %d: drift of role %s: %s", step, role, ", ".join(raised))

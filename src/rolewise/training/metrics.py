@@ -28,7 +28,10 @@ def step_metrics(
     groups: Groups,
     report: UpdateReport,
 ) -> list[dict]:
-    """Rows of metrics.parquet for one step (keys of `records.METRICS`, alarms empty)."""
+    """Rows of metrics.parquet for one step (keys of `records.METRICS`).
+
+    Alarms, and what the module `capture` adds, are left empty.
+    """
     outcome = {
         "step": step,
         "episodes": len(episodes),
@@ -67,6 +70,7 @@ def _row_metrics(rows: list[Row]) -> dict:
         "advantage_std": float(np.std([row.advantage for row in rows])),
         "truncated": float(np.mean([row.truncated for row in rows])),
         "length_mean": float(lengths.mean()),
+        "length_std": float(lengths.std()),
         "length_q50": float(np.quantile(lengths, 0.5)),
         "length_q90": float(np.quantile(lengths, 0.9)),
         "entropy": float(np.concatenate([row.entropies_T for row in rows]).mean()),
@@ -160,6 +164,7 @@ def raise_alarms(first: dict, now: dict, settings: Alarms) -> list[str]:
         "chi2_update": lambda: now["chi2_update"] > settings.chi2_update,
         "entropy": lambda: now["entropy"] < settings.entropy_ratio * first["entropy"],
         "length": lambda: now["length_mean"] > settings.length_ratio * first["length_mean"],
+        "capture": lambda: now["capture"] > settings.capture,
     }
     return [name for name, check in checks.items() if check()]
 
