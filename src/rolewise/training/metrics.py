@@ -41,11 +41,16 @@ def step_metrics(
         "abnormal": float(np.mean([e.abnormal is not None for e in episodes])),
     }
     roles = list(dict.fromkeys(row.role for row in rows))
+    # The trainer's score is at the sampling temperature, the sampler's may be at temperature 1.
+    before = [
+        row.old_logprobs_T if known is None else known
+        for row, known in zip(rows, report.before, strict=True)
+    ]
     table = []
     for role in [ALL, *roles]:
         index = [i for i, row in enumerate(rows) if role in (ALL, row.role)]
         entry = dict.fromkeys(METRICS, float("nan")) | outcome | {"role": role, "alarms": ""}
-        entry |= _row_metrics([rows[i] for i in index])
+        entry |= _row_metrics([rows[i] for i in index], [before[i] for i in index])
         entry |= _drift_metrics(rows, index, report)
         entry["fallback"] = _fallback_rate(episodes, None if role == ALL else role)
         if role == ALL:
@@ -59,10 +64,10 @@ def step_metrics(
     return table
 
 
-def _row_metrics(rows: list[Row]) -> dict:
+def _row_metrics(rows: list[Row], logprobs: list[np.ndarray]) -> dict:
     lengths = np.array([row.tokens for row in rows])
     # Perplexity is a mean over sequences, entropy and concentration are means over tokens.
-    perplexities = [np.exp(-np.mean(row.old_logprobs_T)) for row in rows]
+    perplexities = [np.exp(-np.mean(values)) for values in logprobs]
     ids = [i for row in rows for i in row.completion_ids]
     return {
         "rows": len(rows),
