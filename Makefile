@@ -28,7 +28,7 @@ $(INSTALLED): pyproject.toml
 	  { echo "make: Python 3.11 or 3.12 is needed; install it or give PYTHON=/path/to/python" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(PIP_ARGS) \
-	  -e '.[$(EXTRAS)]'
+	  -e '.$(EXTRAS:%=[%])'
 	@# pip compiles on one core; some packages carry templates that are no Python.
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
