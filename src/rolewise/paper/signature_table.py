@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 
 from rolewise.grid import Cell, base_of
@@ -87,7 +88,8 @@ def _of(study: Study, cell: Cell) -> list[dict[str, object]]:
 def display_rows(data: pd.DataFrame, metrics: tuple[str, ...]) -> pd.DataFrame:
     """The rows of `metrics`, in that order within each role, as text."""
     order = {metric: i for i, metric in enumerate(metrics)}
-    kept = data[[_family(metric) in order or not metric for metric in data.metric]]
+    shown = [_family(metric) in order or not metric for metric in data.metric]
+    kept = data.loc[np.array(shown, dtype=bool)]
     rank = [order.get(_family(metric), 0) for metric in kept.metric]
     roles = [kept.index[kept.cell == cell].min() for cell in kept.cell]
     first = kept.groupby(["cell", "role"], sort=False).ngroup()
@@ -98,12 +100,12 @@ def display_rows(data: pd.DataFrame, metrics: tuple[str, ...]) -> pd.DataFrame:
     for row in kept.to_dict("records"):
         label, percent = _reading(row["metric"])
         scale = 100 if percent else 1
-        shown = {"cell": row["cell"], "role": row["role"], "signature": label}
+        text = {"cell": row["cell"], "role": row["role"], "signature": label}
         for point in CHECKPOINTS:
             ends = [row[point], row[f"{point}_lo"], row[f"{point}_hi"]]
             values = [scale * end for end in ends]
-            shown[point] = interval(*values, digits=1 if scale == 100 else 2)
-        rows.append(shown)
+            text[point] = interval(*values, digits=1 if scale == 100 else 2)
+        rows.append(text)
     return pd.DataFrame(rows, columns=["cell", "role", "signature", *CHECKPOINTS])
 
 
