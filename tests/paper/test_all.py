@@ -124,7 +124,7 @@ def test_main_cells_that_the_grid_leaves_out_are_gaps(study, main, tmp_path):
 
 def test_a_preset_that_names_no_cells_for_a_table_gets_an_empty_one(study, tmp_path):
     kinds = ("amplification_cells", "capture_cells", "frequency_cells")
-    paper = study.config.paper.model_copy(update=dict.fromkeys(kinds, []))
+    paper = study.config.paper.model_copy(update={kind: [] for kind in kinds})
     files = build_all(elsewhere(study, tmp_path, paper=paper))
     for n in (4, 5, 6):
         assert pd.read_csv(files[f"table_{n}.csv"]).empty
