@@ -12,6 +12,7 @@ from rolewise.records import write_text
 DOCS = Path(__file__).parent
 PAGE = DOCS / "performance.md"
 MEASURED = DOCS.parent / "benchmarks"
+NOT_YET = "Not measured yet: `python -m benchmarks.scaling`.\n"
 BLOCK = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 
 
@@ -96,12 +97,12 @@ def scaling(results: dict) -> str:
 def filled(text: str, measured: Path) -> str:
     """`text` with every block between marks replaced by what is in the folder `measured`."""
     results = json.loads((measured / "results.json").read_text())
-    curves = json.loads((measured / "scaling.json").read_text())
+    curves = measured / "scaling.json"
     made = {
         "machine": machine(results),
         "contenders": contenders(results),
         "summary": summary(results),
-        "scaling": scaling(curves),
+        "scaling": scaling(json.loads(curves.read_text())) if curves.is_file() else NOT_YET,
     }
     return BLOCK.sub(lambda match: f"{match[1]}{made[match[2]]}{match[3]}", text)
 
