@@ -45,7 +45,7 @@ def contenders(results: dict) -> str:
                 f"{middle(lambda one: one['rows']):.0f}",
                 f"{middle(lambda one: one['sampled_tok_s']):,.0f}",
                 f"{middle(lambda one: one['trained_tok_s']):,.0f}",
-                f"{middle(lambda one: one['peak_memory_mb']):,.0f}",
+                f"{middle(lambda one: one['peak_memory_mb'] or float('nan')):,.0f}",
             ]
         )
     heads = ["contender", "step, s", "sampling, s", "update, s", "rows", "sampled tok/s"]
@@ -75,7 +75,7 @@ def machine(results: dict) -> str:
         f"{host['processor']}, {host['cores']} cores, {host['vector']}; one thread multiplies float32 "
         f"matrices at {peak / 1e9:.0f} GFLOP/s. "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + f"; medians of {results['repeats']} alternating rounds.\n"
+        + f"; rounds: {results['repeats']}. {results.get('note', '')}\n"
     )
 
 
