@@ -10,7 +10,7 @@ from rolewise.analysis.claims import judge
 from rolewise.analysis.evidence import Evidence
 from rolewise.errors import RolewiseError
 from rolewise.grid import base_cells, trained_cells
-from rolewise.paper import figure_8
+from rolewise.paper import build, figure_8
 from rolewise.paper.build import FIGURES, TABLES, build_figure, build_table
 from rolewise.paper.output import markdown
 from rolewise.paper.study import Study
@@ -58,7 +58,8 @@ def lay_out(study):
     return data, text
 
 
-def test_everything_is_written_beside_its_numbers(study, tmp_path):
+def test_everything_is_written_beside_its_numbers(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "MECHANISM", tmp_path / "nothing shipped")
     files = build_all(elsewhere(study, tmp_path))
     for n in TABLES:
         assert {f"table_{n}.{kind}" for kind in ("csv", "md", "tex")} <= set(files)
@@ -162,7 +163,8 @@ def test_interventions_are_paired_by_seed(seeded):
     assert (single.seeds == 1).all() and single.lo.isna().all()
 
 
-def test_a_study_without_interventions_says_so(study, tmp_path):
+def test_a_study_without_interventions_says_so(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "MECHANISM", tmp_path / "nothing shipped")
     moved = elsewhere(study, tmp_path)
     paths = {path.suffix: path for path in build_table(moved, 9)}
     assert "not run in this preset" in paths[".md"].read_text()
