@@ -195,7 +195,7 @@ def run(policy_name: str, backbone: Backbone, config: Config, options: argparse.
     for step in range(1, options.steps + 1):
         rows = voting_rows(sampling, options, step)
         before = {name: adapter.theta.clone() for name, adapter in policy.adapters.items()}
-        scored = updater.logprobs(rows)
+        scored = updater.scorer.logprobs(rows)
         difference = np.concatenate(
             [a - row.old_logprobs_T for a, row in zip(scored, rows, strict=True)]
         )

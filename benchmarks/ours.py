@@ -167,7 +167,7 @@ class Bench:
         rows = rows_of(graded.episodes, broadcast(graded.episodes, [0.0] * len(starts)), self.route)
         for i, row in enumerate(rows):
             row.index = i
-        trainer = self.updater.logprobs(rows)
+        trainer = self.updater.scorer.logprobs(rows)
         sampler = [row.old_logprobs_T for row in rows]
         distance = np.abs(np.concatenate(sampler) - np.concatenate(trainer))
         return {

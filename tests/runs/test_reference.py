@@ -9,7 +9,7 @@ from rolewise.runs import reference
 from tests.configs import config
 
 FILES = {
-    "tables/cells.csv": "workflow\n",
+    "tables/cells.csv": "workflow,split\nVoting,train\nVoting,report\n",
     "cells/Voting-IP-0.1M-Math/seed0/summary.json": "{}",
     "cells/Voting-IP-0.1M-Math/seed0/metrics.parquet": "m",
     "data/Math/validation.jsonl": "{}",
@@ -40,6 +40,9 @@ def test_what_is_packed_is_unpacked(study, tmp_path):
 def test_the_tidy_table_can_be_packed_alone(study, tmp_path):
     manifest = reference.pack(study, tmp_path / "shipped", tables_only=True)
     assert list(manifest["files"]) == ["tables/cells.csv.gz"]
+    reference.unpack(tmp_path / "shipped", tmp_path / "again")
+    table = (tmp_path / "again/tables/cells.csv").read_text()
+    assert table == "workflow,split\nVoting,report\n", "training steps are left out"
 
 
 def test_packing_again_replaces_what_was_there(study, tmp_path):

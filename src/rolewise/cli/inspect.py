@@ -214,7 +214,9 @@ def config_schema() -> None:
 def pack(
     configfile: ConfigFiles = None,
     out: Annotated[Path, typer.Option(help="Folder to replace.")] = Path("results/reference"),
-    tables_only: Annotated[bool, typer.Option(help="Only the tidy table, no cells.")] = False,
+    tables_only: Annotated[
+        bool, typer.Option(help="Only the tidy table, without training steps.")
+    ] = False,
 ) -> None:
     """Copy a finished study up to the cut line, with hashes, into a folder to ship.
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from rolewise.config import Config
 from rolewise.errors import TrainingError
-from rolewise.policy.backbone import Linear
 from rolewise.policy.lora import Targets
 from rolewise.policy.policy import Policy
 from rolewise.policy.scoring import Packing, score
@@ -34,10 +33,10 @@ from rolewise.training.ledger import (
 )
 from rolewise.training.objective import TokenLoss, clipped_loss, importance_weights, k3
 from rolewise.training.optimizer import AdapterOptimizer
+from rolewise.training.rescoring import RowScorer
 from rolewise.training.rows import Row
 
 BLOCKS = 4
-PROBE_ROWS = 64
 
 
 @dataclass
@@ -98,6 +97,7 @@ class Updater:
 
     def __init__(self, policy: Policy, config: Config, seed: int):
         self.policy, self.config, self.seed = policy, config, seed
+        self.scorer = RowScorer(policy, config)
         self.optimizers = {
             name: AdapterOptimizer(adapter, config.training)
             for name, adapter in policy.adapters.items()
@@ -124,9 +124,12 @@ class Updater:
         roles: dict[str, RoleUpdate] = defaultdict(RoleUpdate)
         report = UpdateReport(roles, {}, [], [None] * len(rows), None)
         if self.rescore:
-            report.before = self._rescore_before(rows)
+            report.before = []
+            for row, values in zip(rows, self.scorer.distributions(rows), strict=True):
+                logprobs, row.entropies_T, row.top_probs_T = values
+                report.before.append(logprobs)
         if probe:
-            for role, value in self._kl_base(rows).items():
+            for role, value in self.scorer.kl_base(rows).items():
                 roles[role].kl_base = value
         trained = self.config.training.train_roles
         first: dict[int, np.ndarray] = {}
@@ -151,7 +154,7 @@ class Updater:
             for optimizer in self.optimizers.values():
                 optimizer.ticks += 1
         if ratios:
-            report.after = self.logprobs(rows)
+            report.after = self.scorer.logprobs(rows)
         return report
 
     def _update_adapter(
@@ -272,8 +275,7 @@ class Updater:
         loss_T = token_loss.loss_T * importance_weights(old_T, sampled_T, settings)
         betas = [settings.kl_anchor.get(r.role, 0.0) for r in rows]
         if any(betas):
-            with torch.no_grad():
-                base_T = self._score(packing, None)
+            base_T = self.scorer.score(packing, None).logprobs_T
             loss_T = loss_T + per_token(betas) * k3(new_T, base_T)
         (loss_T * weight_T).sum().backward()
         _log_ratios(rows, packing, token_loss, report)
@@ -322,67 +324,6 @@ class Updater:
                 layers[site.layer] += [site.a, *site.b]
         parts = sums.parts if ledger else {}
         report.gradients += ledger_rows(step, name, sums.roles, parts, delta, layers)
-
-    def logprobs(self, rows: list[Row]) -> list[np.ndarray]:
-        """Log-probabilities of every row under its own adapter as it is now, at the temperature."""
-        return [values[0] for values in self._scores(rows, distribution=False)]
-
-    def _rescore_before(self, rows: list[Row]) -> list[np.ndarray]:
-        before = []
-        for i, (row, values) in enumerate(
-            zip(rows, self._scores(rows, distribution=True), strict=True)
-        ):
-            logprobs, row.entropies_T, row.top_probs_T = values
-            row.index = i
-            before.append(logprobs)
-        return before
-
-    def _scores(self, rows: list[Row], *, distribution: bool) -> list[list[np.ndarray]]:
-        own = parallel.share(rows)
-        result: dict[int, list[np.ndarray]] = {}
-        by_adapter: dict[str, list[Row]] = defaultdict(list)
-        for row in own:
-            by_adapter[row.adapter].append(row)
-        for name, mine in by_adapter.items():
-            for micro in microbatches(mine, self.config.training.update.microbatch_tokens):
-                packing = Packing(
-                    [(r.prompt_ids, r.completion_ids) for r in micro], self.policy.backbone.device
-                )
-                with torch.no_grad():
-                    scores = score(
-                        self.policy.backbone,
-                        self.policy.linear(name),
-                        packing,
-                        self.config.sampling.temperature,
-                        distribution=distribution,
-                    )
-                columns = [scores.logprobs_T, scores.entropies_T, scores.top_probs_T]
-                lengths = packing.lengths_R.tolist()
-                split = [c.cpu().split(lengths) for c in columns if c is not None]
-                for row, values in zip(micro, zip(*split, strict=True), strict=True):
-                    result[row.index] = [v.numpy() for v in values]
-        return parallel.collect([result[row.index] for row in own])
-
-    def _kl_base(self, rows: list[Row]) -> dict[str, float]:
-        """KL(role || base) in nats per token, on the first probe rows of every role."""
-        values = {}
-        for role in dict.fromkeys(row.role for row in rows):
-            probe = [row for row in rows if row.role == role][:PROBE_ROWS]
-            terms = []
-            for micro in microbatches(probe, self.config.training.update.microbatch_tokens):
-                packing = Packing(
-                    [(r.prompt_ids, r.completion_ids) for r in micro], self.policy.backbone.device
-                )
-                with torch.no_grad():
-                    own, base = self._score(packing, micro[0].adapter), self._score(packing, None)
-                terms.append(k3(own, base))
-            values[role] = float(torch.cat(terms).mean())
-        return values
-
-    def _score(self, packing: Packing, adapter: str | None) -> Tensor:
-        linear: Linear = self.policy.linear(adapter)
-        temperature = self.config.sampling.temperature
-        return score(self.policy.backbone, linear, packing, temperature).logprobs_T
 
 
 def _log_ratios(rows: list[Row], packing: Packing, loss: TokenLoss, report: UpdateReport) -> None:
