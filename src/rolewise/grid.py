@@ -65,8 +65,8 @@ def matches(cell: Cell, match: Match) -> bool:
 
 def trained_cells(config: Config) -> list[Cell]:
     """Every cell that is trained: the main cells of `grid.main`, then variants of any cell."""
-    cells, main = main_cells(config), config.grid.main
-    chosen = cells if main is True else [c for c in cells if any(matches(c, m) for m in main or [])]
+    cells = main_cells(config)
+    chosen = [cell for cell in cells if any(matches(cell, m) for m in config.grid.main)]
     variants = [
         Cell(cell.workflow, cell.policy, cell.scale, cell.task, variant.name)
         for variant in config.grid.variants

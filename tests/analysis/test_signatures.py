@@ -16,6 +16,7 @@ from rolewise.config import Signatures
 from rolewise.records import TRAJECTORIES
 from rolewise.workflows.eval_opt import EVAL_OPT
 from rolewise.workflows.orch_workers import ORCH_WORKERS
+from rolewise.workflows.shapes import has_code_block
 from rolewise.workflows.voting import VOTING
 
 LIMITS = Signatures(
@@ -56,7 +57,7 @@ def measured(now, base=None, topology=VOTING):
     ],
 )
 def test_a_python_block_is_a_fence_with_enough_lines(text, found):
-    assert shapes.has_code_block(text, 2) is found
+    assert has_code_block(text, 2) is found
 
 
 def test_terse_is_a_short_parsed_pick_or_an_unfenced_short_verdict():

@@ -1,9 +1,12 @@
 """Which study Table 9 and Figure 8 are made from."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
-from rolewise.paper import build
+from rolewise.grid import Cell
+from rolewise.paper import build, effects
 from rolewise.paper.study import Study
 from rolewise.records import CELLS, write_csv
 from rolewise.runs import reference
@@ -43,3 +46,18 @@ def test_without_shipped_results_the_study_speaks_for_itself(tmp_path, monkeypat
     monkeypatch.setattr(build, "MECHANISM", tmp_path / "nowhere")
     own = study(tmp_path)
     assert build.source_of(own, "figure", 8) is own
+
+
+def test_a_capture_that_only_the_intervention_brings_about_is_seen():
+    plain, changed = (Cell("Voting", "SP", "0.3M", "Math", name) for name in ("", "votes-1"))
+    scores = {
+        (plain, "capture_by_generator", "aggregator"): 0.1,
+        (changed, "capture_by_aggregator", "generator"): 0.7,
+    }
+
+    def one(cell, metric, _checkpoint, _split, role):
+        return SimpleNamespace(value=scores.get((cell, metric, role), float("nan")))
+
+    found = SimpleNamespace(config=config(), one=one)
+    assert effects._most_captured(found, plain, changed) == ("generator", "capture_by_aggregator")
+    assert effects._most_captured(found, plain) == ("aggregator", "capture_by_generator")

@@ -15,6 +15,11 @@ def row(role, slot, episode, problem, reward, turn=0):
     )  # fmt: skip
 
 
+def outcomes(rows):
+    """(problem, reward) of every episode."""
+    return list({r.episode: (r.problem, r.reward) for r in rows}.values())
+
+
 def test_groups_are_formed_by_problem_not_by_position():
     got = centred([1, 1, 0, 1], ["p1", "p2", "p1", "p2"], scale=False, eps=0)
     assert got.tolist() == [0.5, 0, -0.5, 0]
@@ -50,14 +55,14 @@ def test_every_call_of_an_episode_gets_the_advantage_of_its_episode():
     # Episode 0 has three calls and episode 1 one: the baseline must still be their plain mean.
     rows = [row("generator", 0, 0, "p", 1), row("evaluator", 0, 0, "p", 1)]
     rows += [row("generator", 0, 0, "p", 1, turn=1), row("generator", 0, 1, "p", 0)]
-    assign_advantages(rows, Advantage(normalise="none"), "Eval-Opt", "Math")
+    assign_advantages(rows, Advantage(normalise="none"), "Eval-Opt", "Math", outcomes(rows))
     assert [r.advantage for r in rows] == [0.5, 0.5, 0.5, -0.5]
 
 
 def test_an_episode_without_a_row_still_counts_among_those_of_its_problem():
     rows = [row("generator", 0, 0, "p", 1), row("generator", 0, 2, "p", 1)]
-    outcomes = [("p", 1.0), ("p", -0.5), ("p", 1.0)]
-    groups = assign_advantages(rows, Advantage(normalise="none"), "Single", "Math", outcomes)
+    failed = [("p", 1.0), ("p", -0.5), ("p", 1.0)]
+    groups = assign_advantages(rows, Advantage(normalise="none"), "Single", "Math", failed)
     assert [r.advantage for r in rows] == [0.5, 0.5]
     assert vars(groups) == {"total": 1, "zero_variance": 0}
 
@@ -84,7 +89,7 @@ def voting_rows():
 )
 def test_the_group_is_what_the_switch_says(group_by, workflow, task, groups):
     rows = voting_rows()
-    counted = assign_advantages(rows, Advantage(group_by=group_by), workflow, task)
+    counted = assign_advantages(rows, Advantage(group_by=group_by), workflow, task, outcomes(rows))
     assert counted.total == groups
     for role in ("generator", "aggregator"):
         assert sum(r.advantage for r in rows if r.role == role) == pytest.approx(0, abs=1e-9)
@@ -92,7 +97,7 @@ def test_the_group_is_what_the_switch_says(group_by, workflow, task, groups):
 
 def test_agent_wise_normalisation_gives_every_role_unit_spread():
     rows = voting_rows()
-    assign_advantages(rows, Advantage(per_role=True, eps=0), "Voting", "Math")
+    assign_advantages(rows, Advantage(per_role=True, eps=0), "Voting", "Math", outcomes(rows))
     for role in ("generator", "aggregator"):
         values = [r.advantage for r in rows if r.role == role]
         assert np.mean(values) == pytest.approx(0, abs=1e-9)
@@ -102,6 +107,6 @@ def test_agent_wise_normalisation_gives_every_role_unit_spread():
 def test_own_rewards_are_compared_within_the_role():
     rows = [row("generator", 0, e, "p", e % 2) for e in range(4)]
     rows += [row("aggregator", 0, e, "p", 1.0) for e in range(4)]
-    assign_advantages(rows, Advantage(reward="role"), "Voting", "Math")
+    assign_advantages(rows, Advantage(reward="role"), "Voting", "Math", outcomes(rows))
     assert all(r.advantage == 0 for r in rows[4:])
     assert {round(r.advantage, 3) for r in rows[:4]} == {0.866, -0.866}

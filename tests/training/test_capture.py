@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 
 import numpy as np
 import pytest
@@ -113,17 +112,6 @@ def test_one_longer_call_does_not_make_a_role_distinct():
 def test_calls_without_a_completion_have_no_shape():
     counted = shape_rates([episode({"generator": PROGRAM}), episode({"generator": ""})], LIMITS)
     assert counted["all"] == counted["generator"] == {"boxed": 0, "code_block": 1, "terse": 0}
-
-
-def test_shapes_of_a_hundred_calls_cost_little():
-    text = "Compute the sum step by step. " * 20 + PROGRAM + r" so \boxed{12}"
-    episodes = [episode({"generator": text, "evaluator": "ok"}) for _ in range(50)]
-    took = []
-    for _ in range(20):
-        start = time.perf_counter()
-        shape_rates(episodes, LIMITS)
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.01
 
 
 def test_the_first_step_of_a_training_is_the_base(tmp_path):

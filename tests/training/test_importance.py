@@ -10,7 +10,7 @@ from rolewise.sampling.episodes import Episode
 from rolewise.tasks.grade import Grade
 from rolewise.tasks.problem import Problem
 from rolewise.training.advantages import Groups
-from rolewise.training.metrics import _drift_metrics, step_metrics
+from rolewise.training.metrics import _drift_metrics, log_probs_before, step_metrics
 from tests.training.helpers import gradient_of, make_policy, make_rows
 from tests.training.test_update import relative, run
 
@@ -103,8 +103,11 @@ def test_weights_beyond_the_cap_are_cut_or_left_out(policy, rows, mode, kept):
 def test_the_mismatch_is_logged_by_role(policy, rows):
     wrong = shifted(rows)
     _, report = gradient(policy, wrong)
+    before = log_probs_before(wrong, report)
     logged = {
-        role: _drift_metrics(wrong, [i for i, row in enumerate(wrong) if row.role == role], report)
+        role: _drift_metrics(
+            wrong, [i for i, row in enumerate(wrong) if row.role == role], report, before
+        )
         for role in ("generator", "aggregator")
     }
     # k3 of noise e is exp(-e) - 1 + e, on average half its variance for small noise.

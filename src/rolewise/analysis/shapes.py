@@ -11,30 +11,25 @@ import pandas as pd
 
 from rolewise.analysis.statistics import RESAMPLES, Interval, percentile_interval, resample_counts
 from rolewise.config import Signatures
-from rolewise.tasks.boxed import last_box
 from rolewise.workflows.judging import kind_of
 from rolewise.workflows.shapes import (
     CLOSEST,
     COMPONENTS,
+    COUNTED,
     RATES,
-    has_code_block,
-    is_terse,
+    counted,
     projections,
 )
 
 
 def call_features(calls: pd.DataFrame, limits: Signatures) -> pd.DataFrame:
     """Rows of trajectories with `kind` and the 0/1 columns of the shape's rates added."""
-    texts = calls["text"]
     kinds = calls["parsed"].map(lambda parsed: kind_of(None if pd.isna(parsed) else parsed))
-    each = zip(kinds, calls["fallback"].astype(bool), texts, calls["tokens"], strict=True)
-    return calls.assign(
-        kind=kinds,
-        boxed=[float(last_box(text) is not None) for text in texts],
-        code_block=[float(has_code_block(text, limits.code_block_lines)) for text in texts],
-        terse=[float(is_terse(*call, limits)) for call in each],
-        truncation=(calls["finish_reason"] == "length").astype(float),
-    )
+    columns = (kinds, calls["fallback"].astype(bool), calls["text"], calls["tokens"])
+    each = [counted(*call, limits) for call in zip(*columns, strict=True)]
+    features = pd.DataFrame(each, columns=list(COUNTED), index=calls.index, dtype=float)
+    truncation = (calls["finish_reason"] == "length").astype(float)
+    return calls.assign(kind=kinds, **features, truncation=truncation)
 
 
 def shapes(features: pd.DataFrame, problems: int, resamples: int = RESAMPLES) -> np.ndarray:

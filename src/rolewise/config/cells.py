@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Field
 
 from rolewise.config.section import Name, OrMore, Section
 
@@ -21,11 +21,12 @@ class Match(Section):
     )
 
 
-# Told apart by hand, so that a mistake in a list is reported once, not once per alternative.
-Selection = Annotated[
-    Annotated[bool, Tag("flag")] | Annotated[list[Match], Tag("list")],
-    Discriminator(lambda value: "list" if isinstance(value, list) else "flag"),
-]
+def _every_or_none(value: Any) -> Any:
+    """True selects every cell, false none."""
+    return ([{}] if value else []) if isinstance(value, bool) else value
+
+
+Selection = Annotated[list[Match], BeforeValidator(_every_or_none)]
 
 
 class Override(Section):
@@ -53,8 +54,8 @@ class Grid(Section):
     tasks: list[str] = Field(description="tasks, keys of `tasks`")
     single_agent: bool = Field(True, description="train the single-agent baseline (SA-RL)")
     main: Selection = Field(
-        True,
-        description="main cells to train, beside the variants: all, none, or those of the list",
+        [Match()],
+        description="main cells to train, beside the variants; true: all, false: none",
     )
     exclude: list[Match] = Field([], description="cells to leave out")
     overrides: list[Override] = Field([], description="settings that differ for some cells")

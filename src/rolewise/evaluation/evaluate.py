@@ -65,7 +65,8 @@ def check_inputs(config: Config, cell: Cell, seed: int) -> None:
     state.check_identity(provenance.identity(config, cell, evaluation_subset(config, cell)))
     if cell.trained:
         training = StateDir(layout(config).training_state(config, cell, seed))
-        if training.path.is_dir():
+        # Only the training itself may say what its state belongs to.
+        if (training.path / "identity.json").is_file():
             training.check_identity(
                 provenance.identity(config, cell, training_subset(config, cell))
             )

@@ -29,8 +29,8 @@ def effects(study: Study) -> pd.DataFrame:
     """A row per variant, cell and measure: value without and with the intervention, and the effect.
 
     Seeds are paired; three or more give a t interval. A single seed gives one for peak and terminal
-    only, from the same problems. Capture is that of the pair of roles (`pair`) most captured without
-    the intervention. No variants give no rows; a main cell outside `grid.main` gives gaps.
+    only, from the same problems. Capture is that of the pair of roles (`pair`) most captured with or
+    without the intervention. No variants give no rows; a main cell outside `grid.main` gives gaps.
     """
     rows = [
         row for cell in trained_cells(study.config) if cell.variant for row in _effects(study, cell)
@@ -49,7 +49,7 @@ def _effects(study: Study, cell: Cell) -> list[dict[str, object]]:
             found = study.one(cell, "minus_plain", checkpoint)
             row |= {"lo": found.lo, "hi": found.hi}
         rows.append(row)
-    if pair := _most_captured(study, plain):
+    if pair := _most_captured(study, plain, cell):
         role, metric = pair
         values = [study.by_seed(c, metric, "terminal", "all", role) for c in (plain, cell)]
         named = f"{role} {metric.removeprefix('capture_')}".replace("_", " ")
@@ -57,18 +57,17 @@ def _effects(study: Study, cell: Cell) -> list[dict[str, object]]:
     return rows
 
 
-def _most_captured(study: Study, plain: Cell) -> tuple[str, str] | None:
-    roles = topology(study.config, plain.workflow).roles
+def _most_captured(study: Study, *cells: Cell) -> tuple[str, str] | None:
+    """(role, metric) of the highest score in any of the cells of one workflow."""
+    roles = topology(study.config, cells[0].workflow).roles
     scores = {
-        (role, f"capture_by_{other}"): study.one(
-            plain, f"capture_by_{other}", "terminal", "all", role
-        ).value
+        (cell, role, metric): study.one(cell, metric, "terminal", "all", role).value
+        for cell in cells
         for role in roles
-        for other in roles
-        if other != role
+        for metric in (f"capture_by_{other}" for other in roles if other != role)
     }
-    known = {pair: score for pair, score in scores.items() if not math.isnan(score)}
-    return max(known, key=lambda pair: known[pair]) if known else None
+    known = {key: score for key, score in scores.items() if not math.isnan(score)}
+    return max(known, key=lambda key: known[key])[1:] if known else None
 
 
 def _paired(plain: pd.Series, changed: pd.Series) -> dict[str, object]:

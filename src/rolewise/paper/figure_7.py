@@ -57,8 +57,6 @@ def _coherence(study: Study, cell: Cell, role: str) -> pd.DataFrame:
     curves = {"value": value, "orthogonal": 1 / slots}
     curves |= {"within": within, "null": null, "null_hi": high}
     frame = pd.DataFrame(curves).reset_index(names="step")
-    # In studies of an earlier version, which lack `within`, the null is of another statistic.
-    frame.loc[frame.within.isna(), ["null", "null_hi"]] = float("nan")
     return frame.assign(panel=COHERENCE, role=role, workflow=cell.workflow, policy=cell.policy)
 
 
@@ -111,7 +109,7 @@ def _shares(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
         look = style.role_style(i)
         axes.plot(rows.step, rows.value, color=look["color"], alpha=0.25, linewidth=0.6)
         axes.plot(rows.step, rows.smooth, label=role, markevery=0.2, **look)
-    axes.legend(loc="upper right", borderpad=0.2)
+    style.role_legend(axes, "upper right")
 
 
 def _slots(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from rolewise.analysis import measures
 from rolewise.analysis.cells import read_cells
+from rolewise.analysis.statistics import seed_interval
 from rolewise.config import Config
 from rolewise.grid import (
     ISOLATED,
@@ -206,9 +207,6 @@ def over_seeds(numbers: np.ndarray) -> Estimate:
         return GAP
     if len(known) == 1:
         return Estimate(*map(float, known[0]), seeds=1)
-    # Here, because scipy takes a second to import and a single seed does not need it.
-    from rolewise.analysis.statistics import seed_interval
-
     found = seed_interval(known[:, 0])
     lo, hi = (found.lo, found.hi) if found else (math.nan, math.nan)
     return Estimate(float(known[:, 0].mean()), lo, hi, float(known[:, 3].min()), len(known))

@@ -152,9 +152,9 @@ def plain_log(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def role_legend(axes: Axes) -> None:
+def role_legend(axes: Axes, place: str = "best") -> None:
     """A legend that stays readable on top of curves."""
-    axes.legend(loc="best", frameon=True, framealpha=0.8, edgecolor="none", borderpad=0.2)
+    axes.legend(loc=place, frameon=True, framealpha=0.8, edgecolor="none", borderpad=0.2)
 
 
 def say_lacking(axes: Axes, policies: Sequence[str]) -> None:

@@ -56,6 +56,6 @@ def caption(study: Study, data: pd.DataFrame) -> str:
         "Difference to the same cell without the intervention, seeds paired: three or more give a "
         "t interval; a single seed one over problems for peak and terminal accuracy; fewer than "
         "three seeds decide nothing else. Cliffs: share of seeds. Capture: change of the score of "
-        "the pair of roles that is most captured without the intervention, at the last checkpoint. "
+        "the pair of roles most captured with or without the intervention, at the last checkpoint. "
         f"{study.footer()}"
     )

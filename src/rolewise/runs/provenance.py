@@ -72,7 +72,7 @@ def require_unchanged(file: Path) -> None:
 
 
 def inputs(config: Config, cell: Cell) -> dict[str, str]:
-    """Hashes of the data, model and prompts behind `cell`; for an extension also of its own files."""
+    """Hashes of the data, model and prompts behind `cell`; for an extension also of its workflow's module and templates."""
     places = layout(config)
     prompts = for_cell(config, cell).prompts
     workflow = topology(config, cell.workflow)

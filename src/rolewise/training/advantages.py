@@ -69,24 +69,20 @@ def assign_advantages(
     settings: Advantage,
     workflow: str,
     task: str,
-    episodes: Sequence[tuple[str, float]] | None = None,
+    episodes: Sequence[tuple[str, float]],
 ) -> Groups:
     """Fill in `advantage` of every row; rewards of a role's own kind are grouped by role.
 
-    `episodes`, (problem, reward) of each, matter where some episode left no row: it failed before its
-    first token and still counts among the episodes of its problem.
+    `episodes` are (problem, reward) of each, in the order that rows count them: one that failed before
+    its first token leaves no row and still counts among those of its problem.
     """
     own = settings.reward == "role" and settings.group_by == "episode"
     keys = [group_key(row, "role" if own else settings.group_by, workflow, task) for row in rows]
     scale = settings.normalise == "std"
     if settings.group_by == "episode" and not own:
         # One value per episode, so that an episode with more calls does not weigh more.
-        outcomes = {row.episode: (row.problem, row.reward) for row in reversed(rows)}
-        if episodes is not None:
-            outcomes = dict(enumerate(episodes))
-        problems, rewards = zip(*outcomes.values(), strict=True) if outcomes else ((), ())
-        values = centred(rewards, problems, scale=scale, eps=settings.eps)
-        by_episode = dict(zip(outcomes, values, strict=True))
+        problems, rewards = zip(*episodes, strict=True)
+        by_episode = centred(rewards, problems, scale=scale, eps=settings.eps)
         for row in rows:
             row.advantage = by_episode[row.episode]
         groups = count_groups(rewards, problems)

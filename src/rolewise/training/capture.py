@@ -9,14 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from rolewise.config import Signatures
-from rolewise.sampling.episodes import CallRecord, Episode
-from rolewise.tasks.boxed import last_box
+from rolewise.sampling.episodes import Episode
+from rolewise.training.credit import role_call
 from rolewise.training.metrics import ALL
-from rolewise.workflows.base import Parsed
-from rolewise.workflows.judging import kind_of, parsed_text
-from rolewise.workflows.shapes import CLOSEST, has_code_block, is_terse, projections
+from rolewise.workflows.shapes import CLOSEST, COUNTED, counted, projections
 
-COUNTED = ("boxed", "code_block", "terse")
 # The columns of metrics in the order of `shapes.COMPONENTS`.
 SHAPE = ("length_q50", "length_q90", *COUNTED, "truncated")
 # Quantiles of a step's few calls jump when nearly all calls are equally long; means do not.
@@ -31,25 +28,16 @@ def shape_rates(episodes: list[Episode], limits: Signatures) -> dict[str, dict[s
     by_role: dict[str, list[tuple[bool, ...]]] = {}
     for episode in episodes:
         for record in episode.calls:
-            if record.completion.ids:
-                parsed = episode.parsed.get(record.call.key)
-                counts = _counts(record, parsed, limits)
-                for role in (ALL, record.call.role):
+            tokens = len(record.completion.ids)
+            if tokens:
+                call = role_call(episode, record.call.key, record.text)
+                counts = counted(call.kind, call.fallback, call.text, tokens, limits)
+                for role in (ALL, call.role):
                     by_role.setdefault(role, []).append(counts)
     return {
         role: dict(zip(COUNTED, np.mean(counts, axis=0).tolist(), strict=True))
         for role, counts in by_role.items()
     }
-
-
-def _counts(record: CallRecord, parsed: Parsed | None, limits: Signatures) -> tuple[bool, ...]:
-    text, tokens = record.text, len(record.completion.ids)
-    kind = kind_of(parsed_text(parsed.value)) if parsed else "answer"
-    return (
-        last_box(text) is not None,
-        has_code_block(text, limits.code_block_lines),
-        is_terse(kind, bool(parsed and parsed.fallback), text, tokens, limits),
-    )
 
 
 def capture(now: dict, base: dict[str, dict]) -> float:

@@ -207,12 +207,16 @@ class _Run:
             for episode, reward in zip(graded.episodes, rewards, strict=True)
         ]
         groups = assign_advantages(rows, settings.advantage, cell.workflow, cell.task, outcomes)
+
+        def due(every: int) -> bool:
+            return step == 1 or step % every == 0
+
         report = self.updater.update(
             step,
             rows,
-            ledger=step % config.ledger.every == 0 or step == 1,
-            probe=step % config.ledger.kl_probe_every == 0 or step == 1,
-            ratios=step % config.ledger.ratios_every == 0 or step == 1,
+            ledger=due(config.ledger.every),
+            probe=due(config.ledger.kl_probe_every),
+            ratios=due(config.ledger.ratios_every),
         )
         metrics = step_metrics(step, graded.episodes, graded.grades, rewards, rows, groups, report)
         rates = shape_rates(graded.episodes, config.signatures)

@@ -41,17 +41,13 @@ def step_metrics(
         "abnormal": float(np.mean([e.abnormal is not None for e in episodes])),
     }
     roles = list(dict.fromkeys(row.role for row in rows))
-    # The trainer's score is at the sampling temperature, the sampler's may be at temperature 1.
-    before = [
-        row.old_logprobs_T if known is None else known
-        for row, known in zip(rows, report.before, strict=True)
-    ]
+    before = log_probs_before(rows, report)
     table = []
     for role in [ALL, *roles]:
         index = [i for i, row in enumerate(rows) if role in (ALL, row.role)]
         entry = dict.fromkeys(METRICS, float("nan")) | outcome | {"role": role, "alarms": ""}
         entry |= _row_metrics([rows[i] for i in index], [before[i] for i in index])
-        entry |= _drift_metrics(rows, index, report)
+        entry |= _drift_metrics(rows, index, report, before)
         entry["fallback"] = _fallback_rate(episodes, None if role == ALL else role)
         if role == ALL:
             entry |= _whole_update(report, groups)
@@ -85,7 +81,21 @@ def _row_metrics(rows: list[Row], logprobs: list[np.ndarray]) -> dict:
     }
 
 
-def _drift_metrics(rows: list[Row], index: list[int], report: UpdateReport) -> dict:
+def log_probs_before(rows: list[Row], report: UpdateReport) -> list[np.ndarray]:
+    """The trainer's log-probabilities before the update, the sampler's where the trainer has none.
+
+    The trainer's are at the sampling temperature; the sampler's may be at temperature 1, and then the
+    trainer has all.
+    """
+    return [
+        row.old_logprobs_T if known is None else known
+        for row, known in zip(rows, report.before, strict=True)
+    ]
+
+
+def _drift_metrics(
+    rows: list[Row], index: list[int], report: UpdateReport, before: list[np.ndarray]
+) -> dict:
     entry = {}
     known = [i for i in index if report.before[i] is not None]
     if known:
@@ -95,13 +105,10 @@ def _drift_metrics(rows: list[Row], index: list[int], report: UpdateReport) -> d
         entry["kl_sampler"] = float(k3(sampler, trainer).mean())
     if report.after is None:
         return entry
-    # Where the trainer did not score a row before the update, the sampler's value is its own.
-    before = _tensor(
-        [rows[i].old_logprobs_T if report.before[i] is None else report.before[i] for i in index]
-    )
-    after = _tensor([report.after[i] for i in index])
-    ratios = log_ratio(after, before).exp()
-    entry["chi2_update"] = float(chi2(after, before).mean())
+    old = _tensor([before[i] for i in index])
+    new = _tensor([report.after[i] for i in index])
+    ratios = log_ratio(new, old).exp()
+    entry["chi2_update"] = float(chi2(new, old).mean())
     entry["ratio_update_max"] = float(ratios.max())
     entry["ratio_update_q999"] = float(np.quantile(ratios.numpy(), 0.999))
     return entry

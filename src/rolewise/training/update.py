@@ -149,6 +149,8 @@ class Updater:
                     other.ticks += len(updated)
         _merge_processes(roles)
         if not self.rescore:
+            for found in parallel.collect([first]):
+                first |= found
             report.before = [first.get(row.index) for row in rows]
         if self.config.training.optimizer.tick == "step":
             for optimizer in self.optimizers.values():

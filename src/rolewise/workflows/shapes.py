@@ -10,14 +10,27 @@ import re
 import numpy as np
 
 from rolewise.config import Signatures
+from rolewise.tasks.boxed import last_box
 from rolewise.workflows.judging import Kind
 
 CLOSEST = 0.5
-COMPONENTS = ("length_q50", "length_q90", "boxed", "code_block", "terse", "truncation")
+COUNTED = ("boxed", "code_block", "terse")
+COMPONENTS = ("length_q50", "length_q90", *COUNTED, "truncation")
 RATES = COMPONENTS[2:]
 _FENCE = re.compile(
     r"^[ \t]*```[ \t]*(\w*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL
 )
+
+
+def counted(
+    kind: Kind, fallback: bool, text: str, tokens: int, limits: Signatures
+) -> tuple[bool, bool, bool]:
+    """Whether a call boxes an answer, holds a code block and is terse: `COUNTED`, in this order."""
+    return (
+        last_box(text) is not None,
+        has_code_block(text, limits.code_block_lines),
+        is_terse(kind, fallback, text, tokens, limits),
+    )
 
 
 def has_code_block(text: str, fewest_lines: int) -> bool:
