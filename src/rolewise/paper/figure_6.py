@@ -75,8 +75,6 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         roles = topology(study.config, cell.workflow).roles
         for i, label in enumerate(AMPLITUDES.values()):
             _amplitude(axes[i, j], part[part.panel == label], roles)
-        if not part.empty:
-            style.role_legend(axes[0, j])
         _accuracy(axes[2, j], part[part.panel == ACCURACY], study, cell)
         style.step_axis(axes[2, j])
     for i, label in enumerate([*AMPLITUDES.values(), ACCURACY]):
@@ -85,6 +83,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
             style.percent_axis(axes[i, 0])
         else:
             style.amplitude_scale(axes[i, 0].yaxis, frame[frame.panel == label].value)
+    style.role_legends(axes[0])
     style.footnote(figure, f"Shaded: {study.interval}. {study.footer('all')}")
     return figure
 

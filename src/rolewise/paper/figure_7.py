@@ -89,11 +89,8 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
     for row in axes:
         low, high = row[0].get_ylim()
         row[0].set_ylim(min(0, low), max(1, high))
-    # Room for the legends above the curves.
-    low, high = axes[0, 0].get_ylim()
-    most = max(len(topology(study.config, workflow).roles) for workflow in workflows)
-    axes[0, 0].set_ylim(low, high + 0.22 * most)
     axes[0, 0].set_yticks([0, 0.25, 0.5, 0.75, 1])
+    style.role_legends(axes[0])
     scale, task = study.dynamics
     style.footnote(figure, f"{study.scale_label(scale)}, {task}. No interval. {study.footer(None)}")
     return figure
@@ -109,7 +106,6 @@ def _shares(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
         look = style.role_style(i)
         axes.plot(rows.step, rows.value, color=look["color"], alpha=0.25, linewidth=0.6)
         axes.plot(rows.step, rows.smooth, label=role, markevery=0.2, **look)
-    style.role_legend(axes, "upper right")
 
 
 def _slots(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:

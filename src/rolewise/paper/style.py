@@ -152,9 +152,14 @@ def plain_log(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def role_legend(axes: Axes, place: str = "best") -> None:
-    """A legend that stays readable on top of curves."""
-    axes.legend(loc=place, frameon=True, framealpha=0.8, edgecolor="none", borderpad=0.2)
+def role_legends(row: Sequence[Axes]) -> None:
+    """A legend in every panel of a row that shares its scale, with room for it above the curves."""
+    entries = [len(axes.get_legend_handles_labels()[1]) for axes in row]
+    limits = row[0].transAxes.transform((0, 1 + 0.17 * max(entries)))
+    row[0].set_ylim(top=row[0].transData.inverted().transform(limits)[1])
+    for axes, count in zip(row, entries, strict=True):
+        if count:
+            axes.legend(loc="upper left", borderpad=0.2)
 
 
 def say_lacking(axes: Axes, policies: Sequence[str]) -> None:
