@@ -29,8 +29,8 @@ $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(PIP_ARGS) \
 	  -e '.$(EXTRAS:%=[%])'
-	@# pip compiles on one core; some packages carry templates that are no Python.
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+	@# pip compiles on one core, and tests too; some packages carry templates that are no Python.
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 	@touch $@
 
 install-vllm: $(VENV)/.installed-vllm  ## Add the vLLM sampler (CPU build, about 3.5 GB)

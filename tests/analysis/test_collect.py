@@ -48,10 +48,10 @@ def test_every_metric_is_documented(cells):
     assert plain <= named
 
 
-def test_reading_gives_back_what_was_collected_and_collecting_again_writes_the_same_bytes(study):
+def test_reading_gives_back_what_was_collected_and_two_processes_write_the_same_bytes(study):
     config, layout = study
     path = layout.tables / "cells.csv"
-    first, again = path.read_bytes(), collect(config)
+    first, again = path.read_bytes(), collect(config, processes=2)
     pd.testing.assert_frame_equal(read_cells(config), again, check_dtype=False)
     assert again.to_csv(index=False).encode() == first
 

@@ -57,7 +57,7 @@ rule collect_cells:
         f"{BENCHMARKS}/collect.tsv"
     conda:
         ENVIRONMENT
-    threads: 1
+    threads: 8
     resources:
         mem_mb=4000,
         runtime=60,
@@ -66,4 +66,4 @@ rule collect_cells:
     message:
         "Collecting cells"
     shell:
-        'rolewise collect --configfile "$ROLEWISE_CONFIG" > {log:q} 2>&1'
+        'rolewise collect --processes {threads} --configfile "$ROLEWISE_CONFIG" > {log:q} 2>&1'

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import multiprocessing
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -52,24 +55,24 @@ TRANSFER = "transfer"
 Row = dict[str, object]
 
 
-def write_cells(config: Config, allow_missing: bool = False) -> Path:
+def write_cells(config: Config, allow_missing: bool = False, processes: int = 1) -> Path:
     """Write `collect` to `tables/cells.csv` and return its path."""
     path = layout(config).tables / "cells.csv"
-    write_csv(path, collect(config, allow_missing))
+    write_csv(path, collect(config, allow_missing, processes))
     return path
 
 
-def collect(config: Config, allow_missing: bool = False) -> pd.DataFrame:
+def collect(config: Config, allow_missing: bool = False, processes: int = 1) -> pd.DataFrame:
     """Rows of `records.CELLS` of every cell and seed, base cells first, in the order of the grid.
 
     A cell without results is a DataError that names all such cells; with `allow_missing` it is one
-    row with metric `missing` and no value.
+    row with metric `missing` and no value. Cells are shared out among `processes`.
     """
-    study = _Study(config, layout(config))
+    places = layout(config)
     cells = [
         (c, s) for c in base_cells(config) + trained_cells(config) for s in seeds_of(config, c)
     ]
-    gaps = [(cell, seed) for cell, seed in cells if not study.finished(cell, seed)]
+    gaps = [key for key in cells if not _finished(places, *key)]
     if gaps and not allow_missing:
         names = ", ".join(f"{cell}/seed{seed}" for cell, seed in gaps[:5])
         names += ", ..." if len(gaps) > 5 else ""
@@ -77,16 +80,32 @@ def collect(config: Config, allow_missing: bool = False) -> pd.DataFrame:
             f"{len(gaps)} of {len(cells)} cells have no results ({names}); run "
             "`snakemake --cores all`, or ask for --allow-missing to see the gaps"
         )
-    rows: list[Row] = []
-    for cell, seed in cells:
-        if (cell, seed) in gaps:
-            rows += _rows(
-                cell, seed, [_value("", 0, measures.MISSING, Interval(None, None, None, 0))]
-            )
-        else:
-            rows += _rows(cell, seed, study.values(cell, seed))
-    rows += study.transfers(allow_missing)
+    # Every share takes its turn, because trained cells take longer and come last.
+    shares = [cells[first::processes] for first in range(min(processes, len(cells)))]
+    if len(shares) > 1:
+        # Spawned, because a fork of a process with Arrow's threads may hang.
+        with ProcessPoolExecutor(len(shares), multiprocessing.get_context("spawn")) as pool:
+            found = list(pool.map(_rows_of, itertools.repeat(config), shares))
+    else:
+        found = [_rows_of(config, share) for share in shares]
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*found, fillvalue=[]))
+    rows = list(itertools.chain.from_iterable(turns))
+    rows += _Study(config, places).transfers(allow_missing)
     return pd.DataFrame(rows, columns=list(CELLS))
+
+
+def _finished(places: Layout, cell: Cell, seed: int) -> bool:
+    return (places.cell(cell, seed) / "summary.json").is_file()
+
+
+def _rows_of(config: Config, cells: list[tuple[Cell, int]]) -> list[list[Row]]:
+    """The rows of every one of `cells`."""
+    study = _Study(config, layout(config))
+    gap = _value("", 0, measures.MISSING, Interval(None, None, None, 0))
+    return [
+        list(_rows(*key, study.values(*key) if _finished(study.places, *key) else [gap]))
+        for key in cells
+    ]
 
 
 class _Study:
@@ -98,9 +117,6 @@ class _Study:
         self.outcomes = functools.cache(self._outcomes)
         self.summary = functools.cache(self._summary)
         self.base_checkpoint = functools.cache(self._base_checkpoint)
-
-    def finished(self, cell: Cell, seed: int) -> bool:
-        return (self.places.cell(cell, seed) / "summary.json").is_file()
 
     def _outcomes(self, cell: Cell, seed: int) -> Outcomes:
         return outcomes(read_table(self.places.cell(cell, seed) / "evaluations.parquet"))
@@ -159,7 +175,7 @@ class _Study:
             others.append(("minus_plain", plain))
         own = self.outcomes(cell, seed)
         for metric, other in others:
-            if not self.finished(other, seed):
+            if not _finished(self.places, other, seed):
                 continue
             theirs, steps = self.outcomes(other, seed), self.summary(other, seed)["steps"]
             require_same_problems(own, theirs)
@@ -176,7 +192,7 @@ class _Study:
     def _signatures(self, cell: Cell, seed: int) -> Iterator[Row]:
         own = for_cell(self.config, cell)
         base = base_of(self.config, cell) if cell.trained else cell
-        if not self.finished(base, seed):
+        if not _finished(self.places, base, seed):
             return
         calls = read_table(self.places.cell(cell, seed) / "trajectories.parquet")
         shape = topology(own, cell.workflow)

@@ -21,14 +21,18 @@ def register(app: typer.Typer) -> None:
         app.command(rich_help_panel="Tables and figures")(command)
 
 
-def collect(configfile: ConfigFiles = None, allow_missing: AllowMissing = False) -> None:
+def collect(
+    configfile: ConfigFiles = None,
+    allow_missing: AllowMissing = False,
+    processes: Annotated[int, typer.Option(min=1, help="Processes that share the cells.")] = 1,
+) -> None:
     """Gather the results of all cells into `tables/cells.csv`, the source of every table and figure.
 
     Example: `rolewise collect --configfile workflow/presets/smoke.yaml`
     """
     from rolewise.analysis.collect import write_cells
 
-    _say([write_cells(read_config(configfile), allow_missing)])
+    _say([write_cells(read_config(configfile), allow_missing, processes)])
 
 
 def table(number: Number, configfile: ConfigFiles = None) -> None:
