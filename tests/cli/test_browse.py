@@ -125,6 +125,20 @@ def test_compare_counts_base_once(rolewise):
     assert "base" in rolewise("compare", "Voting-Base-0.1M-Math", "Single-Base-0.1M-Math")
 
 
+def test_tensorboard_reads_back_every_metric_of_every_role_once(rolewise, home, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for _ in range(2):
+        assert "1 training(s)" in rolewise("tensorboard", CELL, "--to", str(tmp_path))
+    metrics = pd.read_parquet(home / "results/cells" / CELL / "seed0/metrics.parquet")
+    for role, rows in metrics.groupby("role"):
+        run = EventAccumulator(str(tmp_path / CELL / "seed0" / role)).Reload()
+        told = rows.dropna(subset="reward")
+        events = run.Scalars("reward") if len(told) else []
+        assert [e.step for e in events] == told["step"].tolist()
+        assert [e.value for e in events] == pytest.approx(told["reward"].tolist())
+
+
 def test_report_prints_where_it_is(rolewise, home):
     rolewise("collect")
     assert rolewise("report").strip() == "results/report/index.html"
@@ -140,6 +154,7 @@ def test_report_prints_where_it_is(rolewise, home):
         (["trajectories", CELL, "--problem", "999"], "hold 12 problems, math-0000 to math-0011"),
         (["trajectories", CELL, "--problem", "1", "--checkpoint", "base"], "Base twin"),
         (["trajectories", CELL, "--seed", "3"], "trajectories.parquet: not there"),
+        (["tensorboard", CELL, "--seed", "4"], "no training metrics in results"),
         (["compare", CELL], "name two cells"),
         (["compare", CELL, TWIN, "--split", "train"], "choose one of select, report, all"),
         (["compare", CELL, TWIN, "--seed", "4"], "evaluations.parquet: not there"),
@@ -151,6 +166,6 @@ def test_mistakes_are_explained_in_one_line(rolewise, arguments, message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("command", ["report", "show", "trajectories", "compare"])
+@pytest.mark.parametrize("command", ["report", "show", "trajectories", "compare", "tensorboard"])
 def test_help_has_an_example(rolewise, command):
     assert "Example:" in rolewise(command, "--help")

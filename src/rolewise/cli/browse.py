@@ -29,7 +29,7 @@ Folders = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the subcommands of this module to `app`."""
-    for command in (report, show, trajectories, compare):
+    for command in (report, show, trajectories, compare, tensorboard):
         app.command(rich_help_panel="Look at results")(command)
 
 
@@ -135,6 +135,42 @@ def compare(
     if names[0] == names[1]:
         names = (str(sides[0].root), str(sides[1].root))
     _compare(config, sides, pairs, names, split, seed, required=a is not None)
+
+
+def tensorboard(
+    cell: Annotated[str | None, typer.Argument(help="Cell; none: all that have begun.")] = None,
+    to: Annotated[Path, typer.Option(help="Folder to write.")] = Path("tensorboard"),
+    seed: Annotated[int | None, typer.Option(help="One seed; default: all.")] = None,
+    configfile: ConfigFiles = None,
+    results: Results = None,
+) -> None:
+    """Export training metrics, also of running cells, for TensorBoard: a run per cell, seed and role.
+
+    Example: `rolewise tensorboard Voting-IP-0.3M-Math --to tensorboard`
+    """
+    import pandas as pd
+
+    from rolewise.analysis.sources import read_table
+    from rolewise.grid import parse_cell, seeds_of, trained_cells
+    from rolewise.report.study import if_there
+    from rolewise.report.tensorboard import write_events
+    from rolewise.runs.layout import layout
+    from rolewise.runs.state import StateDir
+
+    config = _at(read_config(configfile), results)
+    places = layout(config)
+    written = 0
+    for chosen in trained_cells(config) if cell is None else [parse_cell(config, cell)]:
+        for number in seeds_of(config, chosen) if seed is None else [seed]:
+            running = StateDir(places.training_state(config, chosen, number)).rows("metrics")
+            finished = places.cell(chosen, number) / "metrics.parquet"
+            metrics = pd.DataFrame(running) if running else if_there(read_table, finished)
+            if metrics is not None:
+                write_events(metrics, to / chosen.name / f"seed{number}")
+                written += 1
+    if not written:
+        raise DataError(f"no training metrics in {places.root}; see `rolewise status`")
+    typer.echo(f"{written} training(s) written; open them with: tensorboard --logdir {to}")
 
 
 def _compare(
