@@ -36,15 +36,19 @@ def overview(study: Study, claims: list[dict], browsable: set[str]) -> dict[str,
     manifests = [run.manifest for run in runs if run.manifest]
     given = [claim["verdict"] for claim in claims]
     gpu = _cost(trained, "gpu_s")
+    seeds = sorted({run.seed for run in runs})
     return {
         "facts": [
             ("trained cells, of those planned", f"{_present(trained)} of {len(trained)}"),
             ("base evaluations", f"{_present(runs) - _present(trained)}"),
             ("cells with episodes to browse", f"{len(browsable)}"),
-            ("seeds", ", ".join(map(str, sorted({run.seed for run in runs})))),
+            (f"seed{'s' * (len(seeds) > 1)}: {', '.join(map(str, seeds))}", f"{len(seeds)}"),
             ("model scales", ", ".join(study.config.grid.scales)),
             ("problems behind an accuracy", _range(_problems(runs))),
-            ("sandbox tier", _range(m["sandbox_tier"] for m in manifests if "sandbox_tier" in m)),
+            (
+                "tier of the sandbox",
+                _range(m["sandbox_tier"] for m in manifests if "sandbox_tier" in m),
+            ),
             ("tokens trained on", _count(_cost(trained, "tokens_trained"))),
             ("processor time of training", _duration(_cost(trained, "cpu_s"))),
             *([("GPU time of training", _duration(gpu))] if any(gpu) else []),
