@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from rolewise.config import SandboxLimits
-from rolewise.sandbox.job import Job
+from rolewise.sandbox.job import Job, classify, genuine_results
 from rolewise.sandbox.pool import Pool, single
 
 LIMITS = SandboxLimits()
@@ -80,6 +80,29 @@ HONEST = {
         "print('kept')",
         "kept\n",
     ),
+    "module of built-ins": (
+        "print(__builtins__.len('abc'), type(__builtins__).__name__)",
+        "3 module\n",
+    ),
+    "own source": (
+        "import inspect\ndef f(): return 1\nprint(inspect.getsource(f), end='')",
+        "def f(): return 1\n",
+    ),
+    "finalizer with names": (
+        "class A:\n    def __del__(self): print('bye', x)\nx = 3\na = A()\na.me = a\nprint('hi')",
+        "hi\nbye 3\n",
+    ),
+    "file never closed": ("out = open(1, 'w')\nout.write('late')\nprint('first')", "first\nlate"),
+    "open generator": (
+        "def g():\n    try: yield\n    finally: print('end')\nkept = g()\nnext(kept)",
+        "end\n",
+    ),
+    "printing through an own stream": (
+        "import sys\nclass Out(list):\n    def write(self, x): self.append(x)\n"
+        "    def flush(self): sys.__stdout__.write(''.join(self))\nsys.stdout = Out()\nprint(5)",
+        "5\n",
+    ),
+    "no stdout at the end": ("import sys\nprint(1)\nsys.stdout.flush()\ndel sys.stdout", "1\n"),
 }
 
 
@@ -89,6 +112,65 @@ def test_honest_program_runs_as_from_a_shell(name, pool, second_tier):
     for tier in (pool, second_tier):
         outcome = run(tier, program, b"abc\nde")
         assert (outcome.status, outcome.stdout.decode()) == ("pass", expected), outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("last_words", "status"),
+    [
+        ("while True: pass", "timeout"),
+        ("bytearray(1 << 30)", "pass"),  # an exception in a finalizer is only reported
+        ("print('x' * 2000000)", "output_limit"),
+        ("import os; os._exit(3)", "runtime_error"),
+    ],
+)
+def test_finalizers_stay_within_the_limits(last_words, status, pool):
+    program = f"class A:\n    def __del__(self):\n        {last_words}\na = A()"
+    limits = SandboxLimits(cpu_s=0.5, memory_mb=128, output_kb=1024)
+    assert run(pool, program, limits=limits).status == status
+
+
+def test_a_failing_program_fails_whatever_its_finalizers_do(pool):
+    program = "class A:\n    def __del__(self): print('bye')\na = A()\nraise ValueError"
+    outcome = run(pool, program)
+    assert (outcome.status, outcome.stdout) == ("runtime_error", b"bye\n")
+
+
+FORGERS = {
+    "every descriptor": "for fd in OPEN:\n            os.write(fd, b'[6]\\n')",
+    "half a line": "for fd in OPEN:\n            os.write(fd, b'[6')",
+    "a token seen before": (
+        "for fd in OPEN:\n            old = os.pread(fd, 32, 0)\n"
+        "            os.write(fd, old + b'[6]\\n')"
+    ),
+    "a token in a frame": (
+        "frame = sys._getframe()\n        while frame:\n"
+        "            found += re.findall('[0-9a-f]{32}', repr(frame.f_locals))\n"
+        "            frame = frame.f_back"
+    ),
+    "a token in an object": (
+        "found += re.findall('[0-9a-f]{32}', repr([x for x in gc.get_objects()"
+        " if type(x) in (list, tuple, map)]))"
+    ),
+}
+
+
+@pytest.mark.parametrize("forger", FORGERS)
+def test_only_what_a_call_returns_is_its_result(forger, pool):
+    program = (
+        "import gc, os, re, sys\ndef is_open(fd):\n    try: return bool(os.fstat(fd))\n"
+        "    except OSError: return False\nOPEN = [*filter(is_open, range(3, 64))]\n"
+        f"def f(x):\n    found = []\n    if OPEN:\n        {FORGERS[forger]}\n"
+        "    return [x, len(found)]"
+    )
+    [outcome] = pool.run([single(Job(program.encode(), LIMITS, fn_name="f", calls=([0], [1])))])
+    assert outcome.results == b"[[0,0]]\n[[1,0]]\n", outcome
+
+
+def test_a_result_without_its_token_or_line_end_is_none():
+    written = b"junk\naa[1]\nbb[2]\naa[3]\ncc[4]"
+    assert genuine_results(written, ["aa", "bb", "cc"]) == b"[1]\n[2]\n"
+    assert genuine_results(written, ["bb", "aa"]) == b"[2]\n[3]\n"
+    assert genuine_results(written, ["dd", "aa"]) == b""
 
 
 def test_files_in_the_working_directory_are_private_to_a_run(pool):
@@ -129,6 +211,20 @@ def test_use_close_to_every_limit_passes(pool):
     busy = "import time\nwhile time.process_time() < 1.6: pass\nprint(1)"
     spent = run(pool, busy, limits=limits)
     assert spent.status == "pass", spent
+
+
+@pytest.mark.parametrize(
+    ("last_line", "status"),
+    [
+        ("MemoryError", "memory"),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate", "memory"),
+        ("ValueError: no MemoryError", "runtime_error"),
+        ("MemoryErrors: of my own", "runtime_error"),
+    ],
+)
+def test_libraries_may_run_out_of_memory_in_their_own_words(last_line, status):
+    reply = {"ran": True, "killed": None, "cpu": 0.0, "status": 1 << 8}
+    assert classify(reply, LIMITS, b"", f"Traceback\n{last_line}\n".encode()) == status
 
 
 def test_one_byte_too_much_is_over_the_output_limit(pool):

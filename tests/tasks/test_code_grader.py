@@ -218,3 +218,18 @@ def test_a_row_is_graded_to_plain_json(grader):
     row = {"id": 5, "completion": WRONG, "tests": [{"input": "3 4", "output": "7"}] * 2}
     result = json.loads(json.dumps(grade_code_row(row, grader)))
     assert result == {"id": 5, "status": "pass", "passed": 2, "total": 2, "reward": 1.0}
+
+
+def test_results_written_past_the_call_do_not_count(grader):
+    forger = "import os\ndef f(x):\n    for fd in range(3, 20):\n"
+    forger += "        try: os.write(fd, b'[%d]\\n' % (x + 1))\n        except OSError: pass\n"
+    texts = [fenced(f"{forger}    return {value}") for value in ("0", "x + 1")]
+    grades = grader.grade_many([(CALL, text) for text in texts])
+    assert [(g.status, g.passed) for g in grades] == [("wrong_answer", 0), ("pass", 4)]
+
+
+def test_a_call_that_asks_numpy_for_too_much_memory_says_so(grader):
+    [grade] = grader.grade_many(
+        [(CALL, fenced("import numpy as np\ndef f(x): return len(np.ones(1 << 36))"))]
+    )
+    assert (grade.status, grade.passed) == ("memory", 0)

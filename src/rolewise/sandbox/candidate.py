@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import builtins
+import gc
 import json
+import linecache
 import math
 import os
 import random
+import re
 import resource
 import signal
 import sys
 import threading
 import types
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +26,8 @@ from rolewise.sandbox.namespaces import SCRATCH
 _MEGABYTE = 1 << 20
 _DEPTH = 64
 _RECURSION_LIMIT = 1000
+# What may still write when the interpreter ends: finalizers, files never closed, open generators.
+_LATE_WRITER = re.compile(rb"__del__|open|IOBase|Wrapper|Buffered|weakref|yield")
 
 # What the problem sites that state problems as calls import before the program.
 _CALL_PREAMBLE = """
@@ -55,30 +62,56 @@ def run_program(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
     """
     *_, program = _lock_in(lock, limits, fds, ready)
     source = _read_all(program)
-    main = types.ModuleType("__main__")
-    sys.modules["__main__"] = main
-    main.__dict__["__file__"] = "main.py"
     sys.argv = ["main.py"]
+    linecache.cache["main.py"] = (lambda: source.decode("utf-8", "replace"),)
+    late = _LATE_WRITER.search(source) is not None
+    os._exit(_exit_code_of(lambda: _run_as_main(source), late))
 
-    def run() -> None:
-        exec(compile(source, "main.py", "exec", dont_inherit=True), main.__dict__)
 
-    os._exit(_exit_code_of(run))
+def _run_as_main(source: bytes) -> None:
+    """Run the program in a new `__main__` with the names that the interpreter gives it."""
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=builtins, __file__="main.py", __cached__=None)
+    sys.modules["__main__"] = main
+    exec(compile(source, "main.py", "exec", dont_inherit=True), main.__dict__)
 
 
 def run_calls(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
     """Lock in, make each call in a fresh run of the program, and end the process.
 
-    `fds`: stdin, stdout, stderr, program, calls, results. One line of results a call: `[value]`
-    as `encode` makes it, or the name of the exception.
+    `fds`: stdin, stdout, stderr, program, calls, results. One line of results a call: its token,
+    then `[value]` as `encode` makes it, or the name of the exception.
     """
     *_, program, calls, results = _lock_in(lock, limits, fds, ready)
     source = _read_all(program)
     task = json.loads(_read_all(calls))
+    lines = _result_lines(source, task["fn_name"], task["calls"])
+    for _ in _reports(results, task.pop("tokens"), lines):
+        pass
+    os._exit(0)
+
+
+def _reports(results: int, tokens: list[str], lines: Iterable[str]) -> Iterator[int]:
+    """Writes each line behind its token as it is drawn.
+
+    `map` holds the tokens, no frame that is alive during a call does; and the collector lists no
+    frozen object. A program that writes to every descriptor therefore reports nothing.
+    """
+    write = os.write
+
+    def report(token: str, line: str) -> int:
+        return write(results, f"{token}{line}\n".encode())
+
+    reports = map(report, tokens, lines)
+    gc.freeze()
+    return reports
+
+
+def _result_lines(source: bytes, fn_name: str, calls: list) -> Iterator[str]:
+    """What each call returns or raises, as JSON."""
     preamble = compile(_CALL_PREAMBLE, "preamble.py", "exec")
     to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
-    write = os.write
-    for arguments in task["calls"]:
+    for arguments in calls:
         random.seed(0)
         sys.setrecursionlimit(_RECURSION_LIMIT)
         try:
@@ -86,12 +119,11 @@ def run_calls(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
             sys.modules["solution"] = module
             exec(preamble, module.__dict__)
             exec(compile(source, "main.py", "exec", dont_inherit=True), module.__dict__)
-            value = _find_function(module.__dict__, task["fn_name"])(*arguments)
+            value = _find_function(module.__dict__, fn_name)(*arguments)
             line = to_json([encode(value)])
         except BaseException as error:
             line = to_json(type(error).__name__)
-        write(results, line.encode() + b"\n")
-    os._exit(0)
+        yield line
 
 
 def _find_function(names: dict[str, Any], name: str) -> Any:
@@ -132,9 +164,12 @@ def encode(value: Any, depth: int = 0) -> Any:
     return {"": "other", "v": kind.__name__[:80]}
 
 
-def _exit_code_of(run: Any) -> int:
-    """Run as the interpreter runs a script: hooks, threads, exit handlers, flushing, exit code."""
-    code = 0
+def _exit_code_of(run: Callable[[], None], late: bool) -> int:
+    """Run as the interpreter runs a script: hooks, threads, exit handlers, flushing, exit code.
+
+    `late`: finalizers too. They cost the time to free every object, which the kernel does faster.
+    """
+    code, collect = 0, gc.collect
     try:
         run()
     except SystemExit as stop:
@@ -147,13 +182,26 @@ def _exit_code_of(run: Any) -> int:
         atexit._run_exitfuncs()
     except BaseException:
         sys.excepthook(*sys.exc_info())
-    for stream in (sys.stdout, sys.__stdout__, sys.stderr):
+    well = _flush()
+    if late:
+        sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+        sys.modules.pop("__main__", None)
+        collect()
+        well = _flush() and well
+    return code if well else code or 120
+
+
+def _flush() -> bool:
+    """Whether everything that was printed could be written."""
+    well = True
+    for name in ("stdout", "__stdout__", "stderr"):
+        stream = getattr(sys, name, None)
         try:
             if stream is not None and not getattr(stream, "closed", False):
                 stream.flush()
         except BaseException:
-            code = code or 120
-    return code
+            well = False
+    return well
 
 
 def _code_of(stop: SystemExit) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rolewise.config import SandboxLimits
 
 STDERR_KEPT = 4096
+_OUT_OF_MEMORY = re.compile(rb"(?:[\w.]+\.)?\w*MemoryError\b")  # numpy has one of its own
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,23 @@ class Job:
     fn_name: str | None = None
     calls: tuple[Any, ...] = ()
 
-    def call_payload(self) -> bytes:
-        """The calls as the candidate reads them."""
-        return json.dumps({"fn_name": self.fn_name, "calls": self.calls}).encode()
+    def call_payload(self, tokens: Sequence[str]) -> bytes:
+        """The calls as the candidate reads them, with the token that each result has to carry."""
+        task = {"fn_name": self.fn_name, "calls": self.calls, "tokens": list(tokens)}
+        return json.dumps(task).encode()
+
+
+def genuine_results(written: bytes, tokens: Sequence[str]) -> bytes:
+    """The lines behind the tokens, in order, up to the first that is missing or not complete."""
+    lines, position = [], 0
+    for token in tokens:
+        found = written.find(token.encode(), position)
+        end = written.find(b"\n", found) + 1
+        if found < 0 or not end:
+            break
+        lines.append(written[found + len(token) : end])
+        position = end
+    return b"".join(lines)
 
 
 @dataclass(frozen=True)
@@ -61,5 +78,5 @@ def classify(reply: dict, limits: SandboxLimits, stdout: bytes, stderr: bytes) -
         return "output_limit"
     if reply["status"] != 0:
         last = stderr.strip().rpartition(b"\n")[2]
-        return "memory" if last.startswith(b"MemoryError") else "runtime_error"
+        return "memory" if _OUT_OF_MEMORY.match(last) else "runtime_error"
     return "pass"

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import logging
 import os
+import secrets
 import select
 import signal
 import socket
@@ -22,7 +23,7 @@ from typing import TypeVar
 import rolewise
 from rolewise.config import SandboxLimits
 from rolewise.errors import SandboxError
-from rolewise.sandbox.job import STDERR_KEPT, Job, Outcome, classify
+from rolewise.sandbox.job import STDERR_KEPT, Job, Outcome, classify, genuine_results
 from rolewise.sandbox.namespaces import SCRATCH
 from rolewise.sandbox.zygote import Plan
 
@@ -70,6 +71,7 @@ class Worker:
         self.served = 0
         self.job: Job | None = None
         self._files: list[int] = []
+        self._tokens: list[str] = []
         self._start()
 
     def _start(self) -> None:
@@ -116,7 +118,9 @@ class Worker:
         """Start a job; ConnectionError when the worker is gone."""
         calls = job.fn_name is not None
         contents = [job.stdin, b"", b"", job.program]
-        contents += [job.call_payload(), b""] if calls else []
+        # New for each call, so that a program can forge no result of the calls to come.
+        self._tokens = [secrets.token_hex(16) for _ in job.calls]
+        contents += [job.call_payload(self._tokens), b""] if calls else []
         self._files = [_memory_file(content) for content in contents]
         self.job, self.deadline = job, time.monotonic() + 10 * (2 * job.limits.cpu_s + 2) + _GRACE_S
         request = json.dumps({"limits": job.limits.model_dump(), "calls": calls}).encode()
@@ -133,14 +137,14 @@ class Worker:
         else:
             cap = limits.output_kb * 1024
             stdout, stderr = os.pread(self._files[1], cap + 1, 0), _tail(self._files[2])
-            results = os.pread(self._files[5], 64 << 20, 0) if len(self._files) > 5 else b""
+            written = os.pread(self._files[5], 64 << 20, 0) if len(self._files) > 5 else b""
             status = classify(reply, limits, stdout, stderr)
             ending = reply["status"] & 0x7F
             outcome = Outcome(
                 status,
                 stdout,
                 stderr,
-                results,
+                genuine_results(written, self._tokens),
                 cpu=reply["cpu"],
                 wall=reply["wall"],
                 signal=ending,

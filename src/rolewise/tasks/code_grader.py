@@ -21,7 +21,7 @@ from rolewise.tasks.grade import Grade, reward_of
 from rolewise.tasks.problem import Problem, Test
 from rolewise.tasks.verdict_cache import Verdict, VerdictCache
 
-_VERSION = 1  # raise it when a verdict's meaning changes: it is part of every cache key
+_VERSION = 2  # raise it when a verdict's meaning changes: it is part of every cache key
 _LARGEST_PROGRAM = 256 * 1024
 
 
@@ -204,7 +204,7 @@ def _is_value(line: bytes) -> bool:
 
 
 def _failure(line: bytes) -> str:
-    return "memory" if line == b'"MemoryError"' else "runtime_error"
+    return "memory" if line.endswith(b'MemoryError"') else "runtime_error"
 
 
 def _judge_value(line: bytes, expected: Any, tolerance: float | None) -> Verdict:
