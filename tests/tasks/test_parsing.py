@@ -1,4 +1,5 @@
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,10 @@ def test_verdict_is_one_of_two_words(output, verdict):
     [
         (r"\boxed{$2$}", 2),
         (r"\boxed{{2}}", 2),
+        (r"\boxed{\(2\)}", 2),
+        (r"\boxed{\[ \text{2}. \]}", 2),
+        (r"\boxed{1\(2\)}", None),
+        (r"\boxed{(2)}", None),
         (r"\boxed{02}", 2),
         (r"\boxed{0}", None),
         (r"\boxed{4}", None),
@@ -67,10 +72,17 @@ def test_selection_is_an_unsigned_integer_in_range(output, choice):
         ("STRATEGY 1: A.\nSTRATEGY 2: B.", {1: "A.", 2: "B."}),
         ("### Strategy 1: A.\n1. STRATEGY 2: B.", {1: "A.", 2: "B."}),
         ("**STRATEGY 1: A.**\n__Strategy 2__: B.", {1: "A.", 2: "B."}),
+        ("– STRATEGY 1: A.\n— STRATEGY 2: B.", {1: "A.", 2: "B."}),
+        ("◦ STRATEGY 1: A.\n· **STRATEGY 2:** B.", {1: "A.", 2: "B."}),
+        ("–STRATEGY 1: A.", {}),
+        ("a – STRATEGY 1: A.", {}),
+        ("> - \t ##  ** strategy \t 1 \t ** \t : A.", {1: "A."}),
         ("STRATEGY 1: A.\nSTRATEGY 3: C.", {}),
         ("STRATEGY 2: B.", {}),
         ("STRATEGY 0: A.\nSTRATEGY 1: B.", {}),
         ("STRATEGY 1: A.\nSTRATEGY 2: B.\nSTRATEGY 3: C.\nSTRATEGY 4: D.", {}),
+        ("STRATEGY 1: **\nSTRATEGY 2: B.", {}),
+        ("STRATEGY 1: 2?", {1: "2?"}),
         ("STRATEGY 1: as in strategy 2: no.", {}),
         ("<think>\nSTRATEGY 1: A.\n</think>\nSTRATEGY 1: B.", {1: "B."}),
         ("STRATEGY " + "1" * 5000 + ": A.", {}),
@@ -78,6 +90,19 @@ def test_selection_is_an_unsigned_integer_in_range(output, choice):
 )
 def test_up_to_three_strategies_numbered_from_one(output, strategies):
     assert parse_strategies(output, 3) == strategies
+
+
+@pytest.mark.parametrize("unit", [" ", "\t", "> ", "- ", "# ", "* ", "1. ", "strategy 1 ", "1"])
+@pytest.mark.parametrize(
+    "start", ["", "- ", "#", "1. ", "strategy", "strategy 1", "STRATEGY 1: strategy 1"]
+)
+def test_long_runs_cost_linear_time(start, unit):
+    text = start + unit * (60_000 // len(unit)) + "x"
+    began = time.process_time()
+    assert parse_strategies(text, 3) in ({}, {1: text.partition(":")[2].strip()})
+    assert parse_verdict(rf"\boxed{{{text}}}") is None
+    assert parse_selection(rf"\boxed{{{text}}}", 3) is None
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

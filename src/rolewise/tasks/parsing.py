@@ -18,13 +18,15 @@ _WRAPPER = re.compile(
     r"(?![A-Za-z])"
 )
 _BLANK = re.compile(r"\\[ ,;:!]|~|\\q?quad(?![A-Za-z])")
+_MATH = re.compile(r"\\[()\[\]]")
+# Runs of blanks are possessive (`*+`): adjacent ones would share a long run in every possible way.
 _HEADER = re.compile(
-    r"""^[ \t>]*(?:[-*+•][ \t]+|[0-9]{1,3}[.)][ \t]+)?(?:\#{1,6}[ \t]*)?
-        (?P<mark>[*_]{0,3})[ \t]*strategy[ \t]+(?P<number>[0-9]{1,6})[ \t]*
-        (?P<end>[*_]{0,3})[ \t]*:(?P<late>[*_]{0,3})""",
+    r"""^[ \t>]*+(?:[-*+•◦‣▪●·–—][ \t]++|[0-9]{1,3}[.)][ \t]++)?(?:\#{1,6}[ \t]*+)?
+        (?P<mark>[*_]{0,3})[ \t]*+strategy[ \t]++(?P<number>[0-9]{1,6})[ \t]*+
+        (?P<end>[*_]{0,3})[ \t]*+:(?P<late>[*_]{0,3})""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_MISPLACED = re.compile(r"\bstrategy[ \t]+[0-9]+[ \t]*[*_]{0,3}[ \t]*:", re.IGNORECASE)
+_MISPLACED = re.compile(r"\bstrategy[ \t]++[0-9]++[ \t]*+[*_]{0,3}[ \t]*+:", re.IGNORECASE)
 
 
 def parse_verdict(text: str) -> str | None:
@@ -46,7 +48,7 @@ def parse_strategies(text: str, limit: int, fewest: int = 1) -> dict[int, str]:
 
     A header `STRATEGY n:` opens a line, perhaps behind a bullet, a list number or a heading mark and
     in bold; its text runs to the next header. The numbers must be 1 to k without repetition, with
-    k between `fewest` and `limit`, no text may be empty, and no header may hide inside a text.
+    k between `fewest` and `limit`, every text must say something, and no header may hide inside a text.
     """
     text = answer_part(text)
     headers = list(_HEADER.finditer(text))
@@ -60,7 +62,7 @@ def parse_strategies(text: str, limit: int, fewest: int = 1) -> dict[int, str]:
         mark = header["mark"]
         if mark and not header["end"] and not header["late"]:
             body = body.removesuffix(mark).rstrip()
-        if not body or _MISPLACED.search(body):
+        if not any(map(str.isalnum, body)) or _MISPLACED.search(body):
             return {}
         found[number] = body
     return dict(sorted(found.items()))
@@ -80,5 +82,5 @@ def majority(answers: list[str | None]) -> int:
 
 def _boxed_word(text: str) -> str:
     """Content of the last box without wrappers, outer blanks and a trailing period."""
-    content = _BLANK.sub(" ", _WRAPPER.sub("", last_box(text) or ""))
+    content = _MATH.sub("$", _BLANK.sub(" ", _WRAPPER.sub("", last_box(text) or "")))
     return content.strip(" \t\r\n{}$").removesuffix(".").strip(" \t\r\n{}$")
