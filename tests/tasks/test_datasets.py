@@ -1,12 +1,13 @@
 import hashlib
 import json
+import time
 
 import pytest
 
 from rolewise.errors import ConfigError, DataError
 from rolewise.models.vocabulary import save_vocabulary, train_vocabulary
 from rolewise.runs.layout import layout
-from rolewise.tasks.datasets import deepcoder, hub
+from rolewise.tasks.datasets import dapo_math, deepcoder, hub
 from rolewise.tasks.datasets.check import check, histogram, limit_breaches, several_answers
 from rolewise.tasks.datasets.hygiene import (
     assert_sound,
@@ -89,6 +90,18 @@ def test_questions_with_two_truths_are_dropped_and_listed():
     assert [d.id for d in dropped] == ["m1", "m2"]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("5", "5.0"), ("1/2", r"\frac{1}{2}"), ("(1,2)", "(1, 2)"), ("x", "$x$")]
+)
+def test_two_spellings_of_a_truth_do_not_contradict(one, other):
+    kept, dropped = distinct([math(1, "Q", one), math(2, "Q", other)])
+    assert [p.answer for p in kept] == [one]
+    assert [d.reason for d in dropped] == ["repeats m1"]
+    row = {"prompt": "Q", "solution": one, "reward_model": {"ground_truth": other}}
+    assert dapo_math.to_problem(row, 0).answer == one
+    assert isinstance(dapo_math.to_problem(row | {"solution": "77"}, 0), str)
+
+
 def test_repeated_questions_keep_their_first_row():
     kept, dropped = distinct([math(1, "Q"), math(2, "q.")])
     assert [p.id for p in kept] == ["m1"]
@@ -101,6 +114,22 @@ def test_programs_contradict_only_where_one_input_has_two_outputs():
 
     assert distinct([program("a", "1"), program("b", "2")])[0] == []
     assert len(distinct([program("a", "1"), program("b", "1")])[0]) == 1
+    assert len(distinct([program("a", "1\n2"), program("b", "1\n2 \n")])[0]) == 1
+    assert distinct([program("a", "1\n2"), program("b", "1 2")])[0] == []
+
+
+def test_a_returned_text_is_another_with_one_blank_more():
+    def call(name, output):
+        return Problem(name, "Code", "Q", tests=(Test([1], output),), fn_name="f")
+
+    assert distinct([call("a", "x"), call("b", "x ")])[0] == []
+    assert len(distinct([call("a", "x"), call("b", "x")])[0]) == 1
+
+
+def test_arguments_of_a_call_stand_in_lines_that_only_a_line_feed_ends():
+    case = {"input": '"a\u2028b"\n[1]\r\n', "output": "2", "fn_name": "f", "type": "function_call"}
+    problem = deepcoder.to_problem({"problem": "Q", "tests": [case]}, 1)
+    assert problem.tests == (Test(["a\u2028b", [1]], 2),)
 
 
 def test_prepared_problems_that_repeat_stop_the_run():
@@ -331,6 +360,81 @@ def test_tests_outside_the_stated_limits_are_flagged():
     tests = tuple(Test(f"{n}\n", "0") for n in (3, 50, 51))
     problem = Problem("c", "Code", "Read n with 1 <= n <= 50.", tests=tests)
     assert limit_breaches([problem]) == ["c: 51, stated 1 to 50"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "inside", "outside"),
+    [
+        ("1 <= n <= 2*10^5", [1, 200_000], [0, 200_001]),
+        (r"$1 \le n \le 2 \cdot 10^{5}$", [1, 200_000], [0, 200_001]),
+        ("1 ≤ n ≤ 10**5", [100_000], [100_001]),
+        ("1≤N≤10^9+7", [10**9 + 7], [10**9 + 8]),
+        ("(-5 <= n <= 5)", [-5, 0, 5], [-6, 6]),
+        ("−10^9 ≤ x ≤ 10^9 − 1", [-(10**9)], [10**9]),
+        ("1 <= n < 50", [1, 49], [50]),
+        ("0 < n <= 1,000", [1, 1000], [0, 1001]),
+        ("1 <= n <= 100 000", [100_000], [100_001]),
+        ("0 <= n <= 1e6", [10**6], [10**6 + 1]),
+        ("an integer n (n < 50)", [-3, 49], [50]),
+        (r"\(1 \leqslant n \leqslant 50\)", [50], [51]),
+    ],
+)
+def test_limits_are_read_in_every_usual_spelling(limit, inside, outside):
+    tests = tuple(Test(f"{n}\n", "0") for n in inside + outside)
+    problem = Problem("c", "Code", f"Read n with {limit}. Print it.", tests=tests)
+    found = [int(line.split()[1].rstrip(",")) for line in limit_breaches([problem])]
+    assert found == outside
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "1 <= n <= 2k",
+        "1 <= n <= 50!",
+        "1 <= n <= 10^k",
+        "1 <= n <= 50.5",
+        "1 <= n <= 2 * m",
+        "x-5 <= n <= 9",
+        "2^1 <= n <= 5 <= m",
+        "0 <= d <= 9 for its digits and 1 <= n <= 10^18",
+        "0 <= d <= 9 and n >= 1",
+        "If n < 5, print 0",
+        "1 <= n <= 1" + "0" * 40,
+        "1 <= n <= 10^100",
+    ],
+)
+def test_a_limit_that_is_not_understood_flags_nothing(limit):
+    problem = Problem("c", "Code", limit, tests=(Test("10", "0"), Test("-10", "0")))
+    assert limit_breaches([problem]) == []
+
+
+@pytest.mark.parametrize(
+    "unit", ["1", "1,", "1 ", "10^", "1*", "1+", "<=", " <= n ", "n ", "$", " "]
+)
+def test_limits_are_searched_in_linear_time(unit):
+    problem = Problem("c", "Code", unit * (60_000 // len(unit)), tests=(Test("1", "1"),))
+    began = time.process_time()
+    assert limit_breaches([problem]) == several_answers([problem]) == []
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "several"),
+    [
+        ("Print the numbers in any order.", True),
+        ("You may return the answer in any order.", True),
+        ("If there is more than one answer, print one.", True),
+        ("If there are many possible solutions, output the first you find.", True),
+        ("Print any of these.", True),
+        ("The cards are given in any order.", False),
+        ("Do not print any blanks.", False),
+        ("Print how many solutions there are.", False),
+        ("More than one person answers.", False),
+    ],
+)
+def test_which_words_admit_several_answers(statement, several):
+    problem = Problem("a", "Code", statement, tests=(Test("1", "2"),))
+    assert bool(several_answers([problem])) == several
 
 
 def test_statements_with_several_right_answers_are_flagged():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,13 +19,36 @@ from rolewise.workflows.base import user
 
 BARS = 30
 LISTED = 5
+_SPELLINGS = [
+    (re.compile(pattern), new)
+    for pattern, new in (
+        (r"\\[,;!() ]|\{,\}|[${}]", ""),
+        (r"\\leq?(?:slant)?(?![a-z])|&le;|[≤⩽]", "<="),
+        (r"\\geq?(?:slant)?(?![a-z])|&ge;|[≥⩾]", ">="),
+        (r"\\lt(?![a-z])|&lt;", "<"),
+        (r"\*\*", "^"),
+        (r"\\(?:cdot|times)(?![a-z])|[·⋅∙×]", "*"),
+        ("−", "-"),
+    )
+]
+# A run of digits is one number, whole: `++` keeps a part of it from being tried.
+_INTEGER = r"(?:\d{1,3}(?:[, _]\d{3})++|\d{1,30}+)(?!\d)"
+_POWER = rf"{_INTEGER}(?:\s?\^\s?\d{{1,2}}+|e\d{{1,2}}+)?"
+_SUM = rf"-?{_POWER}(?:\s?[-+*]\s?{_POWER})*+"
 _LIMIT = re.compile(
-    r"(\d[\d_,]*)\s*(?:<=|≤|\\leq?)\s*\$?([A-Za-z])\$?\s*(?:<=|≤|\\leq?)\s*(\d[\d_,]*(?:\^\{?\d+\}?)?)"
+    rf"(?<![^\s(\[,;:`])(?<![-+*/^=<>]\s)(?:(?P<low>{_SUM})\s*(?P<above><=?)\s*|(?<=\())"
+    rf"[A-Za-z]\s*(?P<below><=?)\s*(?P<high>{_SUM})(?!\s?[-+*/^!%<>=(]|[\w\\]|[.,]\d|\s\d)"
 )
+_RELATION = re.compile(r"<|(?<![-=])>")
 _SEVERAL = re.compile(
-    r"\b(?:(?:print|output|return|find)\s+any\b|any\s+(?:of\s+them|valid|correct|such)\b"
-    r"|(?:multiple|several|many)\s+(?:\w+\s+)?(?:answers|solutions))",
-    re.IGNORECASE,
+    r"""\b(?:
+      (?<!not\ )(?<!n't\ )(?<!never\ )(?:print|output|return|find)\s+any\b
+      | any\s+(?:one\s+)?(?:of\s+(?:them|these|those)|valid|correct|such)\b
+      | (?:print|output|return|list|answer)[^.\n]{0,80}\bin\s+(?:any|arbitrary|whatever)\s+order\b
+      | (?:multiple|several|(?<!how\ )many|more\s+than\s+one)\s+
+        (?:(?:possible|valid|correct|right|optimal|different|such)\s+){0,2}(?:answer|solution)s?\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -121,20 +146,30 @@ def histogram(lengths: Sequence[int], bins: int = 8) -> list[str]:
 def limit_breaches(problems: Sequence[Problem]) -> list[str]:
     """Tests that break the limit of the one variable that their statement bounds.
 
-    Only for statements with a single limit `low <= n <= high` and tests of a single integer.
+    Only for statements whose only relations are a single limit `low <= n < high`, or one in brackets,
+    `(n < high)`, and for tests of a single integer: any other relation may be what bounds it.
     """
     found = []
     for problem in problems:
-        limits = _LIMIT.findall(problem.prompt)
-        if len(limits) != 1:
-            continue
-        low, _, high = limits[0]
-        bounds = _number(low), _number(high)
-        for test in problem.tests:
+        limit = _limit(problem.prompt)
+        for test in problem.tests if limit else ():
             value = _single_integer(test.input)
-            if value is not None and not bounds[0] <= value <= bounds[1]:
-                found.append(f"{problem.id}: {value}, stated {low} to {high}")
+            if value is not None and value not in limit:
+                found.append(f"{problem.id}: {value}, stated {limit.start} to {limit.stop - 1}")
     return found
+
+
+def _limit(statement: str) -> range | None:
+    """The integers that the only limit of a statement allows; None if there is no such limit."""
+    for pattern, new in _SPELLINGS:
+        statement = pattern.sub(new, statement)
+    match = _LIMIT.search(statement)
+    if match is None or len(_RELATION.findall(statement)) != len(_RELATION.findall(match[0])):
+        return None
+    high = _number(match["high"]) + (match["below"] == "<=")
+    if match["low"] is None:
+        return range(-sys.maxsize, high)
+    return range(_number(match["low"]) + (match["above"] == "<"), high)
 
 
 def several_answers(problems: Sequence[Problem]) -> list[str]:
@@ -147,7 +182,17 @@ def several_answers(problems: Sequence[Problem]) -> list[str]:
 
 
 def _number(text: str) -> int:
-    base, _, power = re.sub(r"[_,{}]", "", text).partition("^")
+    """The value of a sum of products of powers, written without brackets."""
+    text = re.sub(r"[\s,_]", "", text)
+    products = re.findall(r"([-+]?)([^-+]+)", text)
+    return sum(int(f"{sign}1") * math.prod(map(_power, term.split("*"))) for sign, term in products)
+
+
+def _power(text: str) -> int:
+    if "e" in text:
+        base, _, zeros = text.partition("e")
+        return int(base) * 10 ** int(zeros)
+    base, _, power = text.partition("^")
     return int(base) ** int(power or 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rolewise.errors import DataError
+from rolewise.tasks.datasets.hygiene import same_truth
 from rolewise.tasks.problem import Problem
 
 
@@ -24,7 +25,7 @@ def to_problem(row: dict[str, Any], number: int) -> Problem | str:
     if answer is None or not str(answer).strip():
         return "no answer"
     other = (row.get("reward_model") or {}).get("ground_truth")
-    if other is not None and str(other).strip() != str(answer).strip():
+    if other is not None and not same_truth(str(other).strip(), str(answer).strip()):
         return "solution and reward_model.ground_truth differ"
     return Problem(
         id=f"dapo-{number:05d}", task="Math", prompt=prompt.strip(), answer=str(answer).strip()

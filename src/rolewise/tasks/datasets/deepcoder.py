@@ -64,7 +64,7 @@ def _call_tests(cases: list[dict[str, Any]]) -> list[Test]:
     all tests of a problem do so is the list taken off.
     """
     inputs = [
-        [json.loads(line) for line in case["input"].splitlines() if line.strip()]
+        [json.loads(line) for line in case["input"].split("\n") if line.strip()]
         if isinstance(case["input"], str)
         else list(case["input"])
         for case in cases

@@ -6,9 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rolewise.config import canonical_json
 from rolewise.errors import DataError
+from rolewise.tasks.code_compare import same_output
+from rolewise.tasks.math_text import compare_plain
 from rolewise.tasks.problem import Problem
 
 _MARKS = re.compile(r"""(?<!\d)[.,;:!?'"`$]|[.,;:!?'"`$](?!\d)""")
@@ -80,10 +83,25 @@ def assert_sound(train: Sequence[Problem], validation: Sequence[Problem], source
             seen.add(value)
 
 
+def same_truth(a: str, b: str) -> bool:
+    """Whether two true answers are one in two spellings, as far as text and plain numbers tell."""
+    return compare_plain(a, b, exact=False) is True
+
+
 def _contradict(group: Sequence[Problem]) -> bool:
-    answers = {p.answer.strip() for p in group if p.answer is not None}
-    outputs: dict[str, set[str]] = defaultdict(set)
+    truths = [p.answer for p in group if p.answer is not None]
+    if not all(same_truth(truth, truths[0]) for truth in truths):
+        return True
+    outputs: dict[str, Any] = {}
     for problem in group:
         for test in problem.tests:
-            outputs[canonical_json([problem.fn_name, test.input])].add(canonical_json(test.output))
-    return len(answers) > 1 or any(len(found) > 1 for found in outputs.values())
+            call = canonical_json([problem.fn_name, test.input])
+            if not _same_result(problem, outputs.setdefault(call, test.output), test.output):
+                return True
+    return False
+
+
+def _same_result(problem: Problem, a: Any, b: Any) -> bool:
+    if problem.fn_name is None:
+        return same_output(*(text.encode("utf-8", "surrogatepass") for text in (a, b)), None)
+    return canonical_json(a) == canonical_json(b)
