@@ -63,3 +63,15 @@ def test_capture_needs_distance_and_certainty():
     assert not detectors.captured(Interval(0.4, 0.2, 0.6, 100))
     assert not detectors.captured(Interval(0.7, -0.1, 1.4, 10))
     assert not detectors.captured(Interval(None, None, None, 0))
+
+
+def test_a_plateau_is_found_beside_steps_without_a_value():
+    nan = float("nan")
+    assert detectors.plateau([0, 1, 2, 3, 4], [0.1, nan, 0.5, 0.5, nan]) == detectors.plateau(
+        [0, 2, 3], [0.1, 0.5, 0.5]
+    )
+
+
+def test_a_gain_of_exactly_the_tolerance_is_none():
+    assert detectors.plateau([0, 1], [0.5, 0.52], tolerance=0.02).step == 0
+    assert detectors.plateau([0, 1], [0.5, 0.521], tolerance=0.02) is None

@@ -1,3 +1,6 @@
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -72,6 +75,11 @@ def test_a_ratio_counts_only_problems_that_contribute():
     assert st.ratio_interval([0, 0], [0, 0]).value is None
 
 
+def test_a_ratio_to_which_one_problem_contributes_has_no_interval():
+    assert st.ratio_interval([1, 0, 0], [2, 0, 0]) == st.Interval(0.5, None, None, 1)
+    assert st.ratio_interval([1, 2, 0], [2, 3, 0]).lo is not None
+
+
 def test_seeds_are_compared_by_a_paired_t_and_two_decide_nothing():
     a, b = np.array([0.5, 0.6, 0.55, 0.7]), np.array([0.4, 0.52, 0.5, 0.5])
     found = st.seed_interval(a - b)
@@ -90,10 +98,36 @@ def test_paired_p_is_mcnemar_for_outcomes_and_t_for_means():
     assert st.sign_p(0, 0) == 1
 
 
+def test_equal_differences_are_judged_by_their_signs():
+    assert st.paired_p([0.5], [0.2]) == st.paired_p([1], [0]) == 1
+    assert st.paired_p([0.5] * 6, [0.25] * 6) == pytest.approx(2 / 2**6)
+    with pytest.raises(RolewiseError, match="3 with 1"):
+        st.paired_p([0.1, 0.2, 0.3], [0.1])
+
+
+def test_the_interval_of_a_difference_turns_round_with_its_sides():
+    always, never = np.ones(40), np.zeros(40)
+    gain, loss = st.paired_interval(always, never), st.paired_interval(never, always)
+    assert (gain.lo, gain.hi) == pytest.approx((-loss.hi, -loss.lo))
+    assert loss.lo == -1 < loss.hi < 0
+
+
 def test_pass_at_k_by_hand():
     # C(2,2)/C(4,2) = 1/6 of the pairs hold no correct sample
     assert st.pass_at_k([2, 0, 4], [4, 4, 4], 2) == pytest.approx([5 / 6, 0, 1])
     assert st.pass_at_k([1], [4], 1) == pytest.approx([0.25])
+
+
+def test_pass_at_k_is_exact_for_few_samples_and_finite_for_many():
+    for n in (1, 7, 30):
+        for k in range(1, n + 1):
+            exact = [1 - math.comb(n - c, k) / math.comb(n, k) for c in range(n + 1)]
+            assert st.pass_at_k(np.arange(n + 1), np.full(n + 1, n), k) == pytest.approx(
+                exact, abs=1e-12
+            )
+    assert st.pass_at_k([1, 3, 1001], [2000] * 3, 1000) == pytest.approx(
+        [0.5, float(1 - Fraction(math.comb(1997, 1000), math.comb(2000, 1000))), 1], abs=1e-12
+    )
 
 
 def test_pass_at_k_beyond_the_samples_is_an_error():

@@ -45,15 +45,18 @@ def plateau(
 ) -> Plateau | None:
     """The first step after which no later value is more than `tolerance` above the value there.
 
-    A later fall does not undo a plateau (that is a cliff). None when it is only the last step, that
-    is, when the curve was still rising; an empty curve is a ValueError.
+    A later fall does not undo a plateau (that is a cliff). Unlogged (NaN) steps are left out. None
+    when it is only the last step, that is, when the curve was still rising; a curve without values
+    is a ValueError.
     """
     values = np.asarray(values, dtype=float)
+    logged = ~np.isnan(values)
+    steps, values = np.asarray(steps)[logged], values[logged]
     best_later = np.maximum.accumulate(values[::-1])[::-1]
-    first = int(np.argmax(best_later - values <= tolerance))
+    first = int(np.argmax(best_later - values <= tolerance + 1e-12))
     if first == len(values) - 1:
         return None
-    return Plateau(int(np.asarray(steps)[first]), float(values[first:].mean()))
+    return Plateau(int(steps[first]), float(values[first:].mean()))
 
 
 @dataclass(frozen=True)
@@ -87,4 +90,4 @@ def captured(score: Interval, threshold: float = CAPTURE_SCORE) -> bool:
 
     0 = unmoved, 1 = arrived; the interval must exclude 0.
     """
-    return score.value is not None and score.value >= threshold and score.excludes_zero
+    return score.value is not None and score.value >= threshold - 1e-12 and score.excludes_zero

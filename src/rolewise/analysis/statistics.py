@@ -75,8 +75,9 @@ def bootstrap_means(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means of the columns with their 95 % intervals over problems, three arrays of length K.
 
-    A constant column has no spread to resample. If it is 0 or 1, as a rate never or always seen, the
-    end that the bootstrap cannot find is the Wilson bound z^2 / (n + z^2) away.
+    A constant column has no spread to resample. If it is 0, 1 or -1, as a rate (or a difference of
+    outcomes) never or always seen, the end that the bootstrap cannot find is the Wilson bound
+    z^2 / (n + z^2) away.
     """
     values_PK = np.asarray(values_PK, dtype=float)
     n = len(values_PK)
@@ -84,7 +85,7 @@ def bootstrap_means(
     lo_K, hi_K = percentile_interval(resample_counts(n, resamples, seed) @ values_PK / n, n)
     constant_K = (values_PK == values_PK[0]).all(axis=0)
     lo_K = np.where(constant_K, means_K - (means_K == 1) * _unseen(n), lo_K)
-    hi_K = np.where(constant_K, means_K + (means_K == 0) * _unseen(n), hi_K)
+    hi_K = np.where(constant_K, means_K + np.isin(means_K, (0, -1)) * _unseen(n), hi_K)
     return means_K, lo_K, hi_K
 
 
@@ -110,14 +111,18 @@ def paired_interval(a_P: np.ndarray, b_P: np.ndarray, resamples: int = RESAMPLES
 
     When no pair differs the interval is the Wilson bound of a difference never seen, both ways.
     """
-    a_P, b_P = np.asarray(a_P, dtype=float), np.asarray(b_P, dtype=float)
-    if a_P.shape != b_P.shape:
-        raise RolewiseError(f"paired comparison of {len(a_P)} with {len(b_P)} problems")
-    difference_P = a_P - b_P
+    difference_P = _differences(a_P, b_P)
     if len(difference_P) and not difference_P.any():
         reach = _unseen(len(difference_P))
         return Interval(0.0, -reach, reach, len(difference_P))
     return mean_interval(difference_P, resamples)
+
+
+def _differences(a_P: np.ndarray, b_P: np.ndarray) -> np.ndarray:
+    a_P, b_P = np.asarray(a_P, dtype=float), np.asarray(b_P, dtype=float)
+    if a_P.shape != b_P.shape:
+        raise RolewiseError(f"paired comparison of {len(a_P)} with {len(b_P)} problems")
+    return a_P - b_P
 
 
 def function_interval(
@@ -154,14 +159,16 @@ def ratio_interval(
 ) -> Interval:
     """sum(numerator) / sum(denominator) with problems resampled; n counts problems that contribute.
 
-    A rate that is 0 or 1 in every problem gets the Wilson bound of `bootstrap_means`.
+    A rate that is 0 or 1 in every problem gets the Wilson bound of `bootstrap_means`; one problem
+    that contributes has no interval.
     """
     columns_PK = np.column_stack([numerator_P, denominator_P]).astype(float)
     n = int((columns_PK[:, 1] != 0).sum())
     never = (columns_PK[:, 0] == 0).all()
     if n and (never or (columns_PK[:, 0] == columns_PK[:, 1]).all()):
         return mean_interval(np.full(n, 0.0 if never else 1.0), resamples)
-    return replace(function_interval(columns_PK, ratio, resamples), n=n)
+    found = replace(function_interval(columns_PK, ratio, resamples), n=n)
+    return replace(found, lo=None, hi=None) if n < 2 else found
 
 
 def _interval(value: float, lo: float, hi: float, n: int) -> Interval:
@@ -187,17 +194,15 @@ def seed_interval(differences: np.ndarray) -> Interval | None:
 def paired_p(a_P: np.ndarray, b_P: np.ndarray) -> float:
     """Two-sided p-value of equal means on the same problems.
 
-    Exact McNemar (sign test on discordant pairs) for outcomes of one sample, else the paired t test;
-    1 when no pair differs.
+    Exact McNemar (sign test on discordant pairs) for outcomes of one sample, else the paired t test.
+    Equal differences have no spread for a t test and get the sign test; so a single problem gives 1,
+    as do pairs that do not differ at all.
     """
-    difference_P = np.asarray(a_P, dtype=float) - np.asarray(b_P, dtype=float)
+    difference_P = _differences(a_P, b_P)
     if not difference_P.any():
         return 1.0
-    if np.isin(difference_P, (-1, 0, 1)).all():
-        wins, losses = int((difference_P > 0).sum()), int((difference_P < 0).sum())
-        return float(scipy.stats.binomtest(wins, wins + losses).pvalue)
-    if (difference_P == difference_P[0]).all():
-        return 0.0
+    if np.isin(difference_P, (-1, 0, 1)).all() or (difference_P == difference_P[0]).all():
+        return sign_p(int((difference_P > 0).sum()), int((difference_P < 0).sum()))
     return float(scipy.stats.ttest_1samp(difference_P, 0).pvalue)
 
 
@@ -217,7 +222,8 @@ def share_interval(successes: int, n: int) -> Interval:
 def pass_at_k(correct_P: np.ndarray, samples_P: np.ndarray, k: int) -> np.ndarray:
     """Unbiased pass@k per problem, 1 - C(n-c, k) / C(n, k), from c correct of n samples (Chen 2021).
 
-    k above the samples of a problem is an error: it cannot be estimated.
+    As a product over the c factors 1 - k / i, which no number of samples overflows. k above the
+    samples of a problem is an error: it cannot be estimated.
     """
     correct_P, samples_P = np.asarray(correct_P), np.asarray(samples_P)
     if k < 1 or (samples_P < k).any():
@@ -225,7 +231,8 @@ def pass_at_k(correct_P: np.ndarray, samples_P: np.ndarray, k: int) -> np.ndarra
             f"pass@{k} needs at least {max(k, 1)} samples of every problem, found "
             f"{min(samples_P.tolist(), default=0)}; raise evaluation.samples"
         )
-    return 1 - special.comb(samples_P - correct_P, k) / special.comb(samples_P, k)
+    pairs = zip(correct_P.tolist(), samples_P.tolist(), strict=True)
+    return np.array([1 - np.prod(1 - k / np.arange(n - c + 1, n + 1)) for c, n in pairs])
 
 
 def minimum_detectable_effect(
