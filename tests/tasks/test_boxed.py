@@ -89,3 +89,28 @@ def test_a_final_box_is_found_whatever_stands_before(content, before):
     expected = content.strip() or None
     if "\\boxed" not in before:
         assert last_box(before + " \\boxed{" + content + "}") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\boxed 7.5", r"\boxed 7/2", r"\boxed 7\pi", r"\boxed 7+1", r"\boxed x^2", r"\boxed 1,000",
+        r"\boxed 7 + 1", r"\boxed 7 \cdot 2", r"\boxed x = 3", r"\boxed 7\%", r"\boxed 3:5", r"\boxed x_1",
+        r"\boxed f(x)", r"\boxed x{y}", r"\boxed 7 < x",
+    ],
+)  # fmt: skip
+def test_a_box_without_braces_is_none_if_the_answer_goes_on(text):
+    assert last_box(text) is None
+    assert last_box(r"\boxed{5} " + text) == "5"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\boxed 7", r"$\boxed 7$.", r"\(\boxed 7\)", r"\[\boxed 7\]", r"\boxed 7, as claimed",
+        r"\boxed 7\end{align}", r"\boxed 7 \\ and so on", "\\boxed 7\nDone.", r"\boxed 7 is it",
+        r"\boxed 7 (see above)", r"\boxed 7.", r"\boxed 7\quad",
+    ],
+)  # fmt: skip
+def test_a_box_without_braces_ends_with_its_sentence_or_formula(text):
+    assert last_box(text) == "7"

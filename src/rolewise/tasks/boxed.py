@@ -13,6 +13,14 @@ _TOKEN = re.compile(
       | (?P<other>[^\\{}\s~]+|\\)""",
     re.VERBOSE | re.DOTALL,
 )
+# An answer goes on with a letter or digit, an operator with an operand, or a command of TeX; not
+# with the punctuation of a sentence or the end of a formula.
+_GOES_ON = re.compile(
+    r"""[\w({\['] | [.,:;]\d | \s{0,3}\\?%
+      | \s{0,3}[-+*/^_=<>]+\s{0,3}[\w\\({.]
+      | \s{0,3}\\(?!boxed|end|q?quad|hfill|par|newline)[A-Za-z]""",
+    re.VERBOSE,
+)
 _INNER_BOX = re.compile(r"\\{1,2}boxed(?![A-Za-z])\s*")
 
 
@@ -60,4 +68,5 @@ def last_box(text: str) -> str | None:
 
 
 def _is_single(text: str, start: int) -> bool:
-    return text[start].isalnum() and not text[start + 1 : start + 2].isalnum()
+    """Whether the character at `start` is the whole of an answer without braces."""
+    return text[start].isalnum() and _GOES_ON.match(text, start + 1) is None
