@@ -100,6 +100,13 @@ def test_numbers_need_no_worker(monkeypatch):
     assert statuses.count("correct") == 2
 
 
+def test_long_numbers_are_wrong_and_no_error(grader):
+    grouped = "123," * 1500 + "123"
+    answers = [grouped, rf"\frac{{{grouped}}}{{2}}", "0." + "5" * 5000, "7" * 5000 + "x"]
+    assert _statuses(grader, answers, "5") == ["wrong"] * 4
+    assert _statuses(grader, ["5"], grouped) == ["wrong"]
+
+
 def test_a_problem_without_answer_is_refused(grader):
     with pytest.raises(ValueError, match="needs an answer"):
         grader.grade_many([(Problem("p", "Math", ""), "text")])

@@ -17,7 +17,7 @@ from rolewise.tasks.math_text import compare_plain, squeeze, tidy
         (r"-2\frac12", Fraction(-5, 2)), ("4.5e-3", Fraction(9, 2000)), (r"3.2\times10^5", 320000),
         (r"37.5\%", Fraction(3, 8)), (r"0.1\overline{6}", Fraction(1, 6)), ("–18", -18),
         ("1/0", None), ("3, 17", None), ("2,3", None), ("12,34", None), ("", None), ("-", None),
-        ("1e9999", None), ("5x", None), ("٣", None), ("2 -3/5", None),
+        ("0,123", None), ("1e9999", None), ("5x", None), ("٣", None), ("2 -3/5", None),
     ],
 )  # fmt: skip
 def test_plain_numbers_have_their_exact_value(text, value):
@@ -71,6 +71,27 @@ def test_tidy_text_stays_as_it_is(text):
     once = squeeze(tidy(text))
     assert compare_plain(text, text, exact=False) is True
     assert isinstance(once, str)
+
+
+LONG = [
+    "123," * 1500 + "123", "9" * 9000, "0." + "9" * 9000, "12 " + "345 " * 2000 + "678",
+    "1e" + "9" * 9000, "1" * 100 + "." + "2" * 100 + r"\overline{" + "3" * 9000 + "}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*LONG, *(rf"\frac{{{number}}}{{2}}" for number in LONG)])
+@pytest.mark.parametrize("around", ["%s", "-%s", r"%s\%%", "1 %s/7"])
+def test_no_length_of_a_number_is_an_error(text, around):
+    assert compare_plain(around % text, "5", exact=False) in (None, False)
+    assert compare_plain("5", around % text, exact=False) in (None, False)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("blank", [" ", "\u2009", "~", r"\ ", r"\,", r"\quad ", " $", "\u00a0"])
+def test_blanks_cost_no_quadratic_time(blank):
+    text = "1" + blank * (9_900 // len(blank)) + "x"
+    for _ in range(20):
+        assert compare_plain(text, "5", exact=False) is None
 
 
 @pytest.mark.timeout(60)

@@ -41,6 +41,7 @@ from rolewise.tasks.math_split import (
     split_ratio,
     split_relation,
     strip_lead,
+    word_members,
     words_of,
 )
 from rolewise.tasks.math_text import LONGEST, squeeze, tidy
@@ -55,6 +56,7 @@ _SYNONYMS = (
     {"true", "yes"},
     {"false", "no"},
 )
+_INTERVAL = re.compile(r"([\[\]])([^\[\](),;]*[,;][^\[\](),;]*)([\[\]])")
 _EMPTY = re.compile(r"\\emptyset|\\\{\s*\\\}|\(\s*\)")
 
 
@@ -65,7 +67,17 @@ def equivalent(answer: str, truth: str) -> bool:
     answer, truth = tidy(answer), tidy(truth)
     if max(_depth(answer), _depth(truth)) > DEEPEST:
         return squeeze(answer) == squeeze(truth)
-    return _same(answer, truth)
+    return _same(_plain_intervals(answer), _plain_intervals(truth))
+
+
+def _plain_intervals(text: str) -> str:
+    """`]2,5[` in the notation `(2,5)`."""
+
+    def plain(match: re.Match[str]) -> str:
+        low = "(" if match[1] == "]" else "["
+        return low + match[2] + (")" if match[3] == "[" else "]")
+
+    return _INTERVAL.sub(plain, text)
 
 
 def _depth(text: str) -> int:
@@ -150,6 +162,8 @@ def _relation(answer: str, truth: str) -> bool | None:
     if set(a_kinds) | set(t_kinds) != {"eq"}:
         return _inequality(a_sides, a_kinds, t_sides, t_kinds)
     if not t_kinds:
+        if len(a_sides) == 2 and is_name(a_sides[-1]) and _is_constant(a_sides[0]):
+            a_sides.reverse()
         return _same(a_sides[-1], truth) if _gives_value(a_sides) else False
     if not a_kinds:
         return _same(answer, t_sides[-1]) if is_name(t_sides[0]) else False
@@ -166,11 +180,15 @@ def _gives_value(sides: list[str]) -> bool:
     """
     if is_name(sides[0]) or len(sides) > 2:
         return True
-    left = parse_value(sides[0])
-    if isinstance(left, sp.Expr) and not left.free_symbols:
+    if _is_constant(sides[0]):
         return True
     digits = re.sub(r"[_^]\s*(?:\w|\{[^{}]*\})", "", sides[0])
     return not re.search(r"\d", digits) and plain_number(sides[-1]) != 0
+
+
+def _is_constant(text: str) -> bool:
+    value = parse_value(text)
+    return isinstance(value, sp.Expr) and not value.free_symbols
 
 
 def _same_equation(answer: tuple[str, str], truth: tuple[str, str]) -> bool:
@@ -298,6 +316,8 @@ def _ratio(answer: str, truth: str) -> bool | None:
             _same(f"({a[0]})\\cdot({y})", f"({t[0]})\\cdot({x})")
             for x, y in zip(a[1:], t[1:], strict=True)
         )
+    if {len(a), len(t)} != {1, 2}:
+        return False
     sides = [f"\\frac{{{p[0]}}}{{{p[1]}}}" if len(p) == 2 else p[0] for p in (a, t)]
     return _same(*sides)
 
@@ -311,7 +331,8 @@ def _units(answer: str, truth: str) -> bool | None:
             return True
         if {a_unit, t_unit} == {DEGREE, None}:
             return _same(_radians(a, a_unit), _radians(t, t_unit))
-        return False
+        # Letters without \text{} may be factors: 2mg is 2gm.
+        return None if "\\text" not in answer + truth else False
     if {a_unit, t_unit} == {DEGREE, RADIAN}:
         return _same(_radians(a, a_unit), _radians(t, t_unit))
     if a_unit.dimensions != t_unit.dimensions:
@@ -330,8 +351,12 @@ def _words(answer: str, truth: str) -> bool | None:
         return None
     if a == t:
         return True
-    if a is not None and t is not None and any({a, t} <= group for group in _SYNONYMS):
-        return True
+    if a is not None and t is not None:
+        if any({a, t} <= group for group in _SYNONYMS):
+            return True
+        members = word_members(answer), word_members(truth)
+        if min(map(len, members)) > 1 and members[0] == members[1]:
+            return True
     numbers = [number_word(re.sub(r"\\text\{|\}", " ", text)) for text in (answer, truth)]
     values = [
         n if n is not None else plain_number(text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-_DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,1000})"
+# Bounded: Python refuses to read integers of more than 4,300 digits.
+_DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,300}|[0-9]{1,1000})"
 _DECIMAL = rf"(?:{_DIGITS}(?:\.[0-9]{{0,1000}})?|\.[0-9]{{1,1000}})"
 _SIGN = r"(?P<sign>[-+]?)\s*"
 _FRACTION = (

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from rolewise.tasks.math_text import closing, unbrace
 
 _CONNECTIVES = r"\\text\{\s*(?:and|or|,\s*and|,\s*or)\s*\}|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])"
-_COMMA = re.compile(rf",?\s*(?:{_CONNECTIVES})\s*,?|[,;]")
+_COMMA = re.compile(rf",?\s*(?:{_CONNECTIVES})\s*,?|[,;]|\\text\{{\s*[,;]\s*\}}")
 _RELATION = re.compile(
     r"(?P<le>\\le(?![A-Za-z]))|(?P<ge>\\ge(?![A-Za-z]))|(?P<ne>\\ne(?![A-Za-z]))"
     r"|(?P<eq>=|\\approx(?![A-Za-z])|\\equiv(?![A-Za-z]))|(?P<lt><)|(?P<gt>>)"
 )
 _COLON = re.compile(r":|\\text\{\s*to\s*\}|(?<=\d)\s+to\s+(?=\d)")
 _UNION = re.compile(r"\\cup(?![A-Za-z])|\\text\{\s*or\s*\}|(?<![A-Za-z\\])or(?![A-Za-z])")
-_GROUPED = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
+_ROW_END = re.compile(r"\\\\(?:\s*\[\s*-?[\d.]+\s*[a-z]{2}\s*\])?|\\cr(?![A-Za-z])")
 _LETTER = r"[A-J]"
 _CHOICE = re.compile(
     rf"(?:\\text\{{)?\s*(?:[Oo]ption|[Cc]hoice|[Aa]nswer)?\s*"
@@ -64,8 +64,8 @@ def split_top(text: str, separator: re.Pattern[str]) -> tuple[list[str], list[st
 
 
 def split_list(text: str) -> list[str]:
-    """The members of `2, 3 and 5`; one member if it is no list, digit groups joined."""
-    parts, _ = split_top(_ungroup(text), _COMMA)
+    """The members of `2, 3 and 5`; one member if it is no list."""
+    parts, _ = split_top(text, _COMMA)
     members = [member for part in parts if part for member in expand_signs(part)]
     return members or [text]
 
@@ -81,8 +81,6 @@ def split_brackets(text: str) -> Bracketed | None:
         return None
     if end != len(text) - 1:
         return None
-    if ", " in inner:
-        inner = _ungroup(inner)
     parts, _ = split_top(inner, _COMMA)
     items = tuple(part for part in parts if part)
     if len(items) < len(parts) and items:
@@ -114,7 +112,7 @@ def split_matrix(text: str) -> list[list[str]] | None:
     )
     if match is None or "\\begin" in match[2]:
         return None
-    rows = [row for row in re.split(r"\\\\", match[2]) if row.strip()]
+    rows = [row for row in _ROW_END.split(match[2]) if row.strip()]
     return [[cell.strip() for cell in row.split("&")] for row in rows]
 
 
@@ -205,5 +203,9 @@ def words_of(text: str) -> str | None:
     return letters if marked or len(letters) > 2 else None
 
 
-def _ungroup(text: str) -> str:
-    return _GROUPED.sub(lambda m: m[0].replace(",", ""), text)
+def word_members(text: str) -> list[str]:
+    """The words of `red, blue and green` without articles, sorted."""
+    parts = re.split(
+        r"[,;]|(?<![A-Za-z])and(?![A-Za-z])", text.replace("\\text{", " ").replace("}", " ")
+    )
+    return sorted(word for part in parts if (word := words_of(f"\\text{{{part}}}")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rolewise.tasks.math_numbers import plain_number
+from rolewise.tasks.math_tex import brace_arguments, join_groups
 
 LONGEST = 10_000
 
@@ -18,7 +19,9 @@ _SYMBOLS = {
     "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℚ": r"\mathbb{Q}", "ℕ": r"\mathbb{N}", "°": r"^\circ ",
     "º": r"^\circ ", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "½": r"\frac{1}{2}",
     "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
-    "⅕": r"\frac{1}{5}", "⅛": r"\frac{1}{8}", "\u200b": "", "\ufeff": "", "\u2061": "",
+    "⅕": r"\frac{1}{5}", "⅙": r"\frac{1}{6}",
+    "⅚": r"\frac{5}{6}", "⅛": r"\frac{1}{8}", "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}",
+    "⅞": r"\frac{7}{8}", "∛": r"\sqrt[3]", "∶": ":", "－": "-", "˚": r"^\circ ", "\u200b": "", "\ufeff": "", "\u2061": "",
     "€": r"\text{ euro}", "£": r"\text{ pound}", "％": r"\%", "，": ",", "：": ":", "（": "(", "）": ")",
     "⟨": r"\langle ", "⟩": r"\rangle ", "∣": "|", "…": r"\ldots ", "∧": r"\land ",
 }  # fmt: skip
@@ -27,22 +30,28 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _WIDE_DIGITS = str.maketrans("０１２３４５６７８９", "0123456789")
 
+# What parts groups of three digits and nothing else; a plain comma may also part members.
+_THIN = r"\s?(?:\\!?,\\!|\\!,|\\[,;: ]|~|\{(?:,|\\,)\})\s?"
+_NUMBER_IN_WORDS = re.compile(r"(?<![\w.,:/^_-])-?\d+(?:[.,:/]\d+)*(?![\w^_]|[.,:/]\d)")
+
 _RULES = [
-    (r"^\s*(?:\*\*|`)+(.+?)(?:\*\*|`)+\s*$", r"\1"),
+    (r"^\s*(?:\*+|`+)([^*`].*?)(?:\*+|`+)\s*$", r"\1"),
+    (rf"(?<![\d.])[1-9]\d{{0,2}}(?:,\d{{3}})*{_THIN}\d{{3}}(?:(?:,|{_THIN})\d{{3}})*(?!\d)",
+     lambda match: re.sub(r"\D", "", match[0])),
     # Sizes and styles say nothing about the value.
     (r"\\(?:left|right)\s*\.", ""),
     (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
     (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it)(?![A-Za-z])\s*", ""),
     (r"\\(?:large|Large|LARGE|huge|Huge|small|ensuremath)(?![A-Za-z])\s*", ""),
-    (r"\\(?:text)?color\s*\{[^{}]*\}", ""),
+    (r"\\(?:text)?color(?:box)?\s*\{[^{}]*\}", ""),
     (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
     (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
-    (r"\\!", ""),
-    # Thin spaces inside a number group its digits; a braced comma does, too.
-    (r"(?<=\d)\s*(?:\\[,;: ]|~|\{,\}|\{\\,\}|\u202f|\u2009)\s*(?=\d{3}(?!\d))", ","),
-    (r"(?<!\\)\\[,;: ]|~|\\q?quad(?![A-Za-z])|\\(?:hspace|vspace|phantom)\{[^{}]*\}", " "),
+    (r"\\!|\\[hv]?phantom\s*\{[^{}]*\}", ""),
+    (r"\{,\}", ","),
     (r"\\\$", r"\\text{ dollar }"),
     (r"\$|\\\(|\\\)|(?<!\\)\\\[|\\\](?![A-Za-z])", ""),
+    # Only now are blanks few, so that no later rule is quadratic in them.
+    (r"(?:(?<!\\)\\[,;: ]|[~\s]|\\(?:q?quad|enspace)(?![A-Za-z])|\\[hv]space\s*\{[^{}]*\})+", " "),
     (r"(?<![\d'])(\d{1,3})'(\d{3})(?!\d)", r"\1,\2"),
     (r"(?<=\d)\s*[xX*]\s*(?=10\s*\^)", r"\\times "),
     (r"(?<=\d)\s*(\\text\{)?\s*(?:thousand)(?![A-Za-z])", r"\\times 10^{3}\1"),
@@ -71,39 +80,53 @@ _RULES = [
     (r"\\(?:dots|cdots|dotsc)(?![A-Za-z])", r"\\ldots "),
     (r"\\degree(?![A-Za-z])", r"^\\circ "),
     (r"\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))", r"^\\circ "),
-    (r"(?<!\\)%|\\(?:text|mathrm)\{\s*(?:%|\\%|percent)\s*\}", r"\\%"),
+    (r"(?<!\\)%|\\(?:text|mathrm)\{\s*\\?%\s*\}", r"\\%"),
     (r"\*\*", "^"),
     (r"\^\s*(\w+)\s*\^\s*(\w+)", r"^{\1^{\2}}"),
     (r"(?<!\\)\binfinity\b", r"\\infty "),
     (r"(?<![\\A-Za-z])(sqrt|pi|sin|cos|tan|ln|log)(?![A-Za-z])", r"\\\1 "),
-    # TeX takes one token for an argument without braces.
-    (r"\\(frac|binom)\s*(\d)\s*(\d)", r"\\\1{\2}{\3}"),
-    (r"\\(frac|binom)\s*(\d)\s*\{", r"\\\1{\2}{"),
-    (r"\\(frac|binom)\s*(\{[^{}]*\})\s*(\d)", r"\\\1\2{\3}"),
-    (r"\\sqrt\s*(\d|[A-Za-z])(?![A-Za-z])", r"\\sqrt{\1}"),
     (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+    (r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}", r"\\binom{\1}{\2}"),
+    (r"\\operatorname\*?\s*\{((?:arc)?(?:sin|cos|tan)|ln|log|exp)\}", r"\\\1 "),
+    (r"(?<=[\d)}])\s*percent(?![A-Za-z])", r"\\%"),
+    (r"\\frac\{\\(?:text|mathrm)\{([A-Za-z ]+)\}\}\{\\(?:text|mathrm)\{([A-Za-z ]+)\}\}",
+     r"\\text{ \1/\2}"),
 ]  # fmt: skip
+_RULES_BEHIND_FONTS = [
+    (r"\\text\{\s*(?:%|\\%|percent)\s*\}", r"\\%"),
+    (r"\+\s*\\text\{\s*const(?:ant|\.)?\s*\}$", "+C"),
+]
 _COMPILED = [(re.compile(pattern), new) for pattern, new in _RULES]
+_COMPILED_BEHIND_FONTS = [(re.compile(pattern), new) for pattern, new in _RULES_BEHIND_FONTS]
+_CASES = re.compile(r"\\begin\{cases\}([^&]*)\\end\{cases\}")
 _FONT = re.compile(
     r"\\(?P<name>text(?:bf|it|rm|sf|tt|normal|up)?|math(?:rm|bf|it|sf|tt|normal)|mbox|hbox|emph"
-    r"|boldsymbol|bm|pmb|underline|operatorname)\s*\{(?P<body>[^{}]*)\}"
+    r"|boldsymbol|bm|pmb|underline|operatorname|fbox)\s*\{(?P<body>[^{}]*)\}"
+)
+_OUTER_FONT = re.compile(
+    r"\\(?:text(?:bf|it|sf|tt)|math(?:rm|bf|it|sf|tt|normal)|emph|boldsymbol|bm|pmb|underline|fbox)"
+    r"\s*(?=\{)"
 )
 _UNIT_FONT = re.compile("text(?:rm|normal|up)?|mathrm|mbox")
+_NUMBER_END = re.compile(r"(?:[\d})]|\\pi)\s*$")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
 _WORD = re.compile(r"[A-Za-z]{2}")
 _TRAILING = " \t\r\n.,;:"
 
 
 def tidy(text: str) -> str:
     """`text` in one spelling, with the same meaning; text in words is kept as `\\text{...}`."""
-    text = text.strip()
     if not text.isascii():
         text = _from_unicode(text)
+    text = " ".join(text.split())
     if "\\" in text or not text.isalnum():
         for pattern, new in _COMPILED:
             text = pattern.sub(new, text)
-        text = _plain_fonts(text)
-    text = " ".join(text.split())
-    return _trim(text)
+        text = brace_arguments(_plain_fonts(text))
+        for pattern, new in _COMPILED_BEHIND_FONTS:
+            text = pattern.sub(new, text)
+        text = _CASES.sub(lambda match: match[1].replace(r"\\", ", "), text)
+    return _trim(join_groups(" ".join(text.split())))
 
 
 def squeeze(text: str) -> str:
@@ -157,9 +180,10 @@ def closing(text: str, start: int) -> int:
 
 
 def _from_unicode(text: str) -> str:
+    text = re.sub(r"[\u2009\u202f]+", r"\\,", text)
     text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: f"^{{{m[0].translate(_RAISED)}}}", text)
     text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: f"_{{{m[0].translate(_LOWERED)}}}", text)
-    text = re.sub(r"√\s*(\d+|[A-Za-z])", r"\\sqrt{\1}", text).replace("√", r"\sqrt")
+    text = re.sub(r"([√∛])\s*(\d+|[A-Za-z])", r"\1{\2}", text).replace("√", r"\sqrt")
     return _SYMBOL.sub(lambda m: _SYMBOLS[m[0]], text.translate(_WIDE_DIGITS))
 
 
@@ -170,17 +194,20 @@ def _plain_fonts(text: str) -> str:
         body, name = match["body"], match["name"]
         if not body.strip():
             return " "
-        before = match.string[: match.start()].rstrip()[-1:]
-        unit = _UNIT_FONT.fullmatch(name) and (before.isdigit() or before in ("}", ")"))
+        before = match.string[max(0, match.start() - 8) : match.start()]
+        unit = _UNIT_FONT.fullmatch(name) and _NUMBER_END.search(before)
         letter = name == "mathrm" and body in ("d", "e", "i")
-        if _WORD.search(body) or (unit and not letter and re.search("[A-Za-z]", body)):
-            return f"\x00{body}\x01"
+        if _WORD.search(_COMMAND.sub("", body)) or (
+            unit and not letter and re.search("[A-Za-z]", body)
+        ):
+            return "\x00" + _NUMBER_IN_WORDS.sub("\x01\\g<0>\x00", body) + "\x01"
         return body if name.startswith("text") else f"{{{body}}}"
 
     for _ in range(4):
         text, count = _FONT.subn(replace, text)
         if not count:
             break
+    text = re.sub("\x00\\s*\x01", " ", _OUTER_FONT.sub("", text))
     return text.replace("\x00", "\\text{").replace("\x01", "}")
 
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from rolewise.tasks.math_numbers import plain_number
+
 # name: (dimension, power of it, size in the dimension's base unit). Single letters and units that
 # mean two things (pound, ounce) are dimensions of their own or need \text{}.
 _TABLE: dict[str, tuple[str, int, str]] = {
@@ -57,7 +59,10 @@ _UNIT = re.compile(
     rf"|\^\s*(?:\{{\s*\\text\{{\s*(?:st|nd|rd|th)\s*\}}\s*\}}|\\text\{{\s*(?:st|nd|rd|th)\s*\}})"
     rf"|(?<![\\^_/]){_ATOM}(?:\s*(?:/|\\cdot|per)?\s*{_ATOM}){{0,3}})$"
 )
-_FUNCTION = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
+# In a formula of angles a degree sign belongs to its last one.
+_ANGLES = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc|circ)(?![A-Za-z])")
+# Names that no product of letters in a formula looks like.
+_PLAIN_NAME = re.compile(r"(?:[ckm]m|kg)(?![A-Za-z])|[A-Za-z]{3}")
 _CURRENCY = re.compile(
     r"^(?P<sign>[-+]?)\s*\\text\{ (?P<unit>dollar|euro|pound) ?\}\s*(?P<value>.+)$"
 )
@@ -87,9 +92,9 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
         bare = "\\text" not in match["unit"] and "\\circ" not in match["unit"]
         if _LOGIC & set(re.findall(r"[a-z]+", words.lower())):
             break
-        if (bare and not _is_number_like(match["value"])) or (
-            match["unit"].startswith("^\\circ") and _FUNCTION.search(match["value"])
-        ):
+        if bare and not _may_have_unit(match["value"], match["unit"]):
+            break
+        if match["unit"].startswith("^\\circ") and _ANGLES.search(match["value"]):
             break
         best = match["value"], match["unit"] + (" " + best[1] if best else "")
         match = _UNIT.match(match["value"])
@@ -98,10 +103,13 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
     return best[0].strip(), _read(best[1])
 
 
-def _is_number_like(value: str) -> bool:
-    return bool(re.search(r"\d|\\pi", value)) and not re.search(
-        r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", value)
-    )
+def _may_have_unit(value: str, unit: str) -> bool:
+    r"""Whether letters without `\text{}` behind `value` are a unit: `5 h`, not `2\pi h`."""
+    if plain_number(value) is not None:
+        return True
+    letters = re.search(r"[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", value))
+    numeric = re.search(r"\d|\\pi", value) is not None and letters is None
+    return numeric and _PLAIN_NAME.match(unit) is not None
 
 
 def _read(text: str) -> Unit | None:

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import sympy as sp
-from latex2sympy2_extended import NormalizationConfig, latex2sympy
-from latex2sympy2_extended.latex2sympy2 import ConversionConfig
 from math_verify import verify
 
+from rolewise.tasks.math_parser import parse_tex
+
 DIGITS = 60
+MOST_DIGITS = 3_000
 MOST_BITS = 4_000_000
-_NORMAL = NormalizationConfig(basic_latex=True, boxed="none")
-_CONVERSION = ConversionConfig(lowercase_symbols=False, interpret_as_mixed_fractions=False)
-_MIXED = re.compile(r"(?<![\w.}^_)])(\d+)\s*(?:\\frac\{(\d+)\}\{(\d+)\}|\s(\d+)/(\d+))")
-_DECIMAL = re.compile(r"(?<![\d.])(\d*)\.(\d+)(?![\d.])")
-_DEGREES = re.compile(r"(\d+(?:\.\d+)?)\s*\^\s*\\circ(?![A-Za-z])")
-_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d*)?|\.\d+)[eE]([-+]?\d{1,3})(?![\w.])")
 _FAILURES = (TypeError, ValueError, ArithmeticError, AttributeError, NotImplementedError, KeyError)
 # Fixed sample points without special relations, the same in every run.
 _POSITIVE = [sp.Rational(p, 10**4) for p in (23417, 5093, 71861, 9241)]
@@ -38,24 +34,26 @@ class TooLarge(Exception):
 
 def parse_value(tex: str) -> sp.Basic | None:
     """The sympy object that a tidied formula denotes, None if it cannot be read."""
-    if not tex or "\\text{" in tex or "\\ldots" in tex:
-        return None
-    tex = _SCIENTIFIC.sub(r"(\1\\cdot 10^{\2})", tex)
-    tex = _MIXED.sub(lambda m: f"({m[1]}+\\frac{{{m[2] or m[4]}}}{{{m[3] or m[5]}}})", tex)
-    tex = _DEGREES.sub(r"(\\frac{\1\\pi}{180})", tex).replace(r"^\circ", r"\cdot\frac{\pi}{180}")
-    tex = _DECIMAL.sub(
-        lambda m: f"(\\frac{{{int((m[1] or '0') + m[2])}}}{{{10 ** len(m[2])}}})", tex
-    )
-    tex = re.sub(r"\\%", r"\\cdot\\frac{1}{100}", tex)
-    try:
-        value = latex2sympy(tex, normalization_config=_NORMAL, conversion_config=_CONVERSION)
-    except Exception:  # the parser raises bare Exception on malformed input
-        return None
-    if not isinstance(value, sp.Basic | sp.MatrixBase):
-        return None
+    value = parse_tex(tex)
     if isinstance(value, sp.Expr):
         value = value.subs({sp.Symbol("i"): sp.I, sp.Symbol("e"): sp.E})
+        value = value.replace(_is_odd_root, _real_root)
     return value
+
+
+def _is_odd_root(node: sp.Basic) -> bool:
+    return (
+        isinstance(node, sp.Pow)
+        and isinstance(node.exp, sp.Rational)
+        and node.exp.q > 1
+        and node.exp.q % 2 == 1
+        and node.base.is_negative is True
+    )
+
+
+def _real_root(root: sp.Pow) -> sp.Expr:
+    """The real one of the odd roots of a negative number; sympy's own is complex."""
+    return (-1) ** root.exp.p * (-root.base) ** root.exp
 
 
 def same_value(answer: str, truth: str) -> bool:
@@ -63,7 +61,13 @@ def same_value(answer: str, truth: str) -> bool:
     a, t = parse_value(answer), parse_value(truth)
     if a is None or t is None:
         return False
-    if not (isinstance(a, sp.Expr) and isinstance(t, sp.Expr)):
+    matrices = [
+        isinstance(value, sp.MatrixBase | sp.MatrixExpr) or value.has(sp.MatrixBase)
+        for value in (a, t)
+    ]
+    if matrices[0] != matrices[1]:
+        return False
+    if not (isinstance(a, sp.Expr) and isinstance(t, sp.Expr)) or matrices[0]:
         return bool(verify(t, a, float_rounding=15, numeric_precision=DIGITS, timeout_seconds=None))
     if is_huge(a) or is_huge(t):
         if a == t:
@@ -112,11 +116,11 @@ def is_undefined(tex: str) -> bool:
 
 
 def integration_constant(expression: sp.Expr) -> sp.Symbol | None:
-    """The symbol C of `F(x) + C`, None without one."""
+    """The symbol C of `F(x) + C` or `F(x) - C`, None without one."""
     if not isinstance(expression, sp.Add):
         return None
     others = expression.free_symbols
-    for symbol in (s for s in expression.args if isinstance(s, sp.Symbol)):
+    for symbol in (s for term in expression.args for s in (term, -term) if s.is_Symbol):
         if re.fullmatch(r"[CcKk](?:_.*)?", str(symbol)) and len(others) > 1:
             return symbol
     return None
@@ -132,22 +136,32 @@ def is_huge(expression: sp.Basic) -> bool:
 
 def _bits(node: sp.Basic) -> float:
     """Estimated bits of a power or factorial of numbers, 0 for anything else."""
+    return _size(node) or 0.0 if isinstance(node, sp.Pow | sp.factorial) else 0.0
+
+
+def _size(node: sp.Basic) -> float | None:
+    """Estimated bits of a numeric expression written out, None if it is none or stays as it is."""
+    if isinstance(node, sp.Rational):
+        return float(max(node.p.bit_length(), node.q.bit_length()))
     if isinstance(node, sp.factorial):
         n = _rough(node.args[0])
-        return 0.0 if n is None or n < 2 else n * math.log2(n)
+        return None if n is None else n * math.log2(n) if n >= 2 else 1.0
     if isinstance(node, sp.Pow):
-        base, exponent = _rough(node.base), _rough(node.exp)
-        if base is not None and exponent is not None and abs(base) > 1:
-            return abs(exponent) * max(1.0, math.log2(abs(base)))
-    return 0.0
+        base, exponent = _size(node.base), _rough(node.exp)
+        one = node.base in (1, -1, 0)
+        return None if base is None or exponent is None or one else base * abs(exponent)
+    if isinstance(node, sp.Add | sp.Mul):
+        sizes = [_size(arg) for arg in node.args]
+        return None if None in sizes else math.fsum(sizes)
+    return None
 
 
 def _rough(node: sp.Basic) -> float | None:
-    """A numeric expression as a float, without evaluating large powers; None with unknowns."""
+    """A numeric expression as a float, infinite if too large for one; None with unknowns."""
     if node.free_symbols or not isinstance(node, sp.Expr):
         return None
-    if isinstance(node, sp.Integer | sp.Rational):
-        return float(node)
+    if isinstance(node, sp.Rational):
+        return _float(lambda: node.p / node.q)
     parts = [_rough(arg) for arg in node.args]
     if None in parts:
         return None
@@ -160,10 +174,17 @@ def _rough(node: sp.Basic) -> float | None:
         # Roots of negative numbers and 1/0 are not what makes a value too large.
         if (base < 0 and exponent % 1) or (base == 0 and exponent < 0):
             return None
-        return base**exponent
+        return _float(lambda: base**exponent)
     if isinstance(node, sp.factorial) and parts[0] >= 0:
         return math.inf if parts[0] > 170 else math.gamma(parts[0] + 1)
     return None
+
+
+def _float(compute: Callable[[], float]) -> float:
+    try:
+        return compute()
+    except OverflowError:
+        return math.inf
 
 
 def _done(expression: sp.Expr) -> sp.Expr | None:
@@ -198,7 +219,7 @@ def _sampled(a: sp.Expr, t: sp.Expr, points: list[dict]) -> bool | None:
         x, y = _number(a, point), _number(t, point)
         if x is None or y is None:
             continue
-        if not _close(x, y):
+        if not _same_number(a, t, point):
             return False
         compared += 1
     return True if compared >= 2 else None
@@ -230,22 +251,31 @@ def _number(expression: sp.Expr, point: dict) -> sp.Expr | None:
     return real if bool(tiny) else None
 
 
-def _close(x: sp.Expr, y: sp.Expr) -> bool:
-    scale = max(abs(x), abs(y))
-    return bool(scale == 0 or abs(x - y) <= scale * sp.Float(10, DIGITS) ** (-DIGITS + 20))
-
-
 def _same_number(a: sp.Expr, t: sp.Expr, point: dict) -> bool:
-    if a.is_Rational and t.is_Rational:
-        return a == t
+    """Whether the terms of the difference cancel at a point.
+
+    What cancels exactly is gone before anything is rounded, and the digits of the rest grow with
+    the numbers in it, so neither a large common term nor a long number hides a difference.
+    """
+    difference = a - t
+    if difference.is_Rational:
+        return difference == 0
+    size = _digits(difference)
+    digits = DIGITS + 2 * size
     try:
-        x, y = a.evalf(DIGITS, subs=point), t.evalf(DIGITS, subs=point)
-        parts = zip(x.as_real_imag(), y.as_real_imag(), strict=True)
-        scale = max(abs(x), abs(y))
-        limit = scale * sp.Float(10, DIGITS) ** (-DIGITS + 20)
-        return all(bool(abs(p - q) <= limit) for p, q in parts)
+        terms = [term.evalf(15, subs=point) for term in sp.Add.make_args(difference)]
+        value = difference.evalf(digits, subs=point, maxn=max(100, digits))
+        limit = max(map(abs, terms)) * sp.Float(10, 15) ** -(DIGITS - 20 + size)
+        return all(bool(abs(part) <= limit) for part in value.as_real_imag())
     except _FAILURES:
         return False
+
+
+def _digits(expression: sp.Expr) -> int:
+    """Decimal digits of all numbers in an expression and of its powers by large exponents."""
+    bits = sum(r.p.bit_length() + r.q.bit_length() for r in expression.atoms(sp.Rational))
+    exponents = [abs(_rough(node.exp) or 0.0) for node in expression.atoms(sp.Pow, sp.exp)]
+    return int(min(MOST_DIGITS / 3, bits / 3.3 + math.fsum(exponents)))
 
 
 def _same_family(a: sp.Expr, t: sp.Expr, constant: sp.Symbol) -> bool:
@@ -253,7 +283,7 @@ def _same_family(a: sp.Expr, t: sp.Expr, constant: sp.Symbol) -> bool:
     own = integration_constant(sp.expand(a))
     if own is None or own in t.free_symbols - {constant}:
         return False
-    difference = (a - own) - (t - constant)
+    difference = sp.expand(a).subs(own, 0) - t.subs(constant, 0)
     return all(
         same_expression(sp.diff(difference, symbol), sp.Integer(0))
         for symbol in sorted(difference.free_symbols, key=str)

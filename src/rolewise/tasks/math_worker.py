@@ -20,6 +20,8 @@ MEMORY_BYTES = 3 * 2**30
 
 def main(cpu_s: float) -> None:
     """Serve until standard input ends."""
+    # The time limit below protects from long integers as it does from all else.
+    sys.set_int_max_str_digits(0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     # The default action of the signal ends the process even inside one long C call, such as an
