@@ -77,6 +77,28 @@ def test_questions_with_other_numbers_or_signs_are_different(other):
     assert normalise("15 apples") != normalise(other)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("5!", "5"), ("n!", "n"), ("(n+1)!", "(n+1)"), ("f'(x)", "f(x)"), ("a,b", "ab")],
+)
+def test_marks_that_belong_to_a_formula_make_another_question(one, other):
+    assert normalise(f"What is {one}?") != normalise(f"What is {other}?")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Find it!", "find it"), ("$x$, y", "x,y"), ("Don't.", "dont"), ('Say "no"!', "say no")],
+)
+def test_marks_of_sentences_do_not(one, other):
+    assert normalise(one) == normalise(other)
+
+
+def test_a_stdin_test_that_is_not_text_leaves_out_its_problem():
+    for case in ({"input": ["1"], "output": "2"}, {"input": "1", "output": 2}):
+        found = deepcoder.to_problem({"problem": "Q", "tests": [case]}, 1)
+        assert found == "a test of stdin is not text"
+
+
 def test_overlap_of_train_and_validation_is_found_after_normalisation():
     train = [math(1, "Find  x if 2x=6."), math(2, "Find y if 2y=6.")]
     kept, dropped = without_overlap(train, [math(3, "find x if 2x = 6")])

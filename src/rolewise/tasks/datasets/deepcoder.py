@@ -40,6 +40,10 @@ def to_problem(row: dict[str, Any], number: int) -> Problem | str:
         return f"tests cannot be read ({type(error).__name__}: {error})"
     if not tests:
         return "no tests"
+    if fn_name is None and not all(
+        isinstance(t.input, str) and isinstance(t.output, str) for t in tests
+    ):
+        return "a test of stdin is not text"
     solutions = row.get("solutions") or []
     reference = solutions[0] if isinstance(solutions, list) and solutions else solutions
     return Problem(

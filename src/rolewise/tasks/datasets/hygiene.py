@@ -14,7 +14,9 @@ from rolewise.tasks.code_compare import same_output
 from rolewise.tasks.math_text import compare_plain
 from rolewise.tasks.problem import Problem
 
-_MARKS = re.compile(r"""(?<!\d)[.,;:!?'"`$]|[.,;:!?'"`$](?!\d)""")
+_QUOTES = re.compile(r"""["`$]|(?<!\b[a-z])'""")
+# Neither a decimal point, nor a factorial: `n!`, `5!`, `(n)!`.
+_MARKS = re.compile(r"(?<!\d)[.,;:?]|[.,;:?](?!\d)|(?<!\d)(?<!\))(?<!\b[a-z])!")
 _NEEDLESS_BLANK = re.compile(r"(?<!\w) | (?!\w)")
 
 
@@ -29,10 +31,10 @@ class Dropped:
 def normalise(text: str) -> str:
     """Equal for texts that differ in case, blanks and sentence marks only.
 
-    Signs of formulas and marks between digits stay, and so does one blank between words: `1.5`, `15`
-    and `1 5` are different.
+    Signs of formulas (also `f'` and `n!`) and marks between digits stay, and so does one blank
+    between words: `1.5`, `15` and `1 5` are different.
     """
-    words = " ".join(_MARKS.sub("", text.casefold()).split())
+    words = " ".join(_MARKS.sub(" ", _QUOTES.sub("", text.casefold())).split())
     return _NEEDLESS_BLANK.sub("", words)
 
 
