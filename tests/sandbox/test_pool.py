@@ -102,6 +102,14 @@ HONEST = {
         "    def flush(self): sys.__stdout__.write(''.join(self))\nsys.stdout = Out()\nprint(5)",
         "5\n",
     ),
+    "recursion as deep as from a shell": (
+        "def f(n):\n    try: return f(n + 1)\n    except RecursionError: return n\nprint(f(0))",
+        "998\n",
+    ),
+    "annotations of the module": (
+        "print(__annotations__)\nx: int = 3\nprint(__annotations__)",
+        "{}\n{'x': <class 'int'>}\n",
+    ),
     "no stdout at the end": ("import sys\nprint(1)\nsys.stdout.flush()\ndel sys.stdout", "1\n"),
 }
 
@@ -127,6 +135,14 @@ def test_finalizers_stay_within_the_limits(last_words, status, pool):
     program = f"class A:\n    def __del__(self):\n        {last_words}\na = A()"
     limits = SandboxLimits(cpu_s=0.5, memory_mb=128, output_kb=1024)
     assert run(pool, program, limits=limits).status == status
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("None", "pass"), ("False", "pass"), ("3", "runtime_error"), ("2**70", "runtime_error")],
+)
+def test_the_exit_code_decides_as_from_a_shell(code, status, pool):
+    assert run(pool, f"raise SystemExit({code})").status == status
 
 
 def test_a_failing_program_fails_whatever_its_finalizers_do(pool):

@@ -71,8 +71,10 @@ def run_program(lock: Lock, limits: dict, fds: list[int], ready: int) -> None:
 def _run_as_main(source: bytes) -> None:
     """Run the program in a new `__main__` with the names that the interpreter gives it."""
     main = types.ModuleType("__main__")
-    main.__dict__.update(__builtins__=builtins, __file__="main.py", __cached__=None)
+    names = {"__builtins__": builtins, "__file__": "main.py", "__cached__": None}
+    main.__dict__.update(names, __annotations__={})
     sys.modules["__main__"] = main
+    _renew_recursion_limit()
     exec(compile(source, "main.py", "exec", dont_inherit=True), main.__dict__)
 
 
@@ -113,7 +115,7 @@ def _result_lines(source: bytes, fn_name: str, calls: list) -> Iterator[str]:
     to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
     for arguments in calls:
         random.seed(0)
-        sys.setrecursionlimit(_RECURSION_LIMIT)
+        _renew_recursion_limit()
         try:
             module = types.ModuleType("solution")
             sys.modules["solution"] = module
@@ -124,6 +126,14 @@ def _result_lines(source: bytes, fn_name: str, calls: list) -> Iterator[str]:
         except BaseException as error:
             line = to_json(type(error).__name__)
         yield line
+
+
+def _renew_recursion_limit() -> None:
+    """As many frames as from a shell: those below the program, and `exec`, do not count."""
+    below, frame = 0, sys._getframe()
+    while frame is not None:
+        below, frame = below + 1, frame.f_back
+    sys.setrecursionlimit(_RECURSION_LIMIT + below)
 
 
 def _find_function(names: dict[str, Any], name: str) -> Any:
@@ -208,7 +218,7 @@ def _code_of(stop: SystemExit) -> int:
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):
-        return stop.code & 0xFF
+        return stop.code & 0xFF if -(1 << 63) <= stop.code < 1 << 63 else 255
     print(stop.code, file=sys.stderr)
     return 1
 

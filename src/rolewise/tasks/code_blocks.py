@@ -11,14 +11,18 @@ from markdown_it import MarkdownIt
 _MARKDOWN = MarkdownIt("zero").enable(["fence", "list", "blockquote", "code", "heading", "hr"])
 _PYTHON_TAG = re.compile(r"\{?\s*\.?(python|py)[\d.]*(?![\w-])", re.IGNORECASE)
 _END_OF_THOUGHT = re.compile(r"^[ \t]*</think>", re.MULTILINE)
+_THOUGHT = re.compile(r"^[ \t]*<think>", re.MULTILINE)
 
 
 def after_thinking(text: str) -> str:
-    """The text without a leading thinking block; nothing of an unclosed one is left."""
+    """The text after its thinking blocks; nothing of an unclosed one is left.
+
+    Within the text a tag opens its line, so that a program may print one.
+    """
     if text.lstrip().startswith("<think>"):
-        return text.partition("</think>")[2]
-    end = _END_OF_THOUGHT.search(text)
-    return text[end.end() :] if end else text
+        text = text.partition("</think>")[2]
+    answer = _END_OF_THOUGHT.split(text)[-1]
+    return _THOUGHT.split(answer, maxsplit=1)[0]
 
 
 def is_python(info: str) -> bool:

@@ -39,16 +39,16 @@ def same_word(actual: bytes, expected: bytes, tolerance: float | None) -> bool:
     """
     if actual == expected:
         return True
-    if tolerance is not None:
-        if _INTEGER.fullmatch(actual) and _INTEGER.fullmatch(expected):
-            return decimal_key(actual) == decimal_key(expected)
-        if decimal_key(actual) is not None and decimal_key(expected) is not None:
-            return close(float(actual), float(expected), tolerance)
+    keys = decimal_key(actual), decimal_key(expected)
+    if None in keys:
         return False
-    if _INTEGER.fullmatch(expected):
-        return False
-    key = decimal_key(expected)
-    return key is not None and key == decimal_key(actual)
+    exact = _INTEGER.fullmatch(expected) is not None
+    if tolerance is None:
+        return not exact and keys[0] == keys[1]
+    if keys[0] == keys[1]:
+        return True
+    whole = exact and _INTEGER.fullmatch(actual) is not None
+    return not whole and close(float(actual), float(expected), tolerance)
 
 
 def close(actual: float, expected: float, tolerance: float) -> bool:
