@@ -26,7 +26,8 @@ EQUAL = {
         (r"\sqrt xy", r"\sqrt{x}y"), (r"\log_28", "3"), (r"\arcsin\frac12", r"\frac\pi6"),
         (r"\frac{\frac12}3", r"\frac16"), (r"\frac\frac123", r"\frac16"), (r"x^\frac12", r"\sqrt x"),
         (r"\binom52", "10"), (r"\frac12^2", r"\frac14"), ("2^10", "1024"), (r"e^\pi", r"e^{\pi}"),
-        (r"x_12", r"x_{12}"), (r"\frac{\text{total}}2", r"\frac{\text{total}}{2}"),
+        (r"x_12", r"x_{12}"), ("10^-3", "0.001"),
+        ("x^-2", "x^{-2}"), ("x1", "x_1"), ("2x1+x2", "x_2+2x_1"), (r"\frac{\text{total}}2", r"\frac{\text{total}}{2}"),
     ],
     "digits in groups are one number anywhere": [
         (r"1,000\pi", r"1000\pi"), ("1,000+1", "1001"), ("2,500 + 3,000", "5,500"),
@@ -97,7 +98,7 @@ DIFFERENT = {
     "TeX takes one token for an argument": [
         (r"\frac\pi2", r"\frac2\pi"), (r"\sqrt xy", r"\sqrt{xy}"), (r"\frac123", r"\frac{1}{23}"),
         (r"\log_28", "8"), (r"\frac{1}", "1"), (r"\sqrt", "0"), (r"x^2y", "x^{2y}"),
-        (r"2^10", "20"),
+        (r"2^10", "20"), ("x1", "x"), ("21_3", "21_2"), ("10^-3", "10^3"),
     ],
     "digits in groups are one number anywhere": [
         ("0,123", "123"), ("1,2345", "12345"), ("(1,200)", "1200"), ("1, 234", "1234"),

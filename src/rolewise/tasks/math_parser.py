@@ -41,8 +41,10 @@ def parse_tex(tex: str) -> sp.Basic | sp.MatrixBase | None:
         return None
     tex = _SCIENTIFIC.sub(r"(\1\\cdot 10^{\2})", tex)
     tex = _MIXED.sub(lambda m: f"({m[1]}+\\frac{{{m[2] or m[4]}}}{{{m[3] or m[5]}}})", tex)
-    if re.search(r"\d\s+\d", tex):
+    # Two numbers with a blank are no product, and a numeral with a base is no number with an index.
+    if re.search(r"\d\s+\d|\d\s*_", tex):
         return None
+    tex = re.sub(r"(?<![\\A-Za-z])([A-Za-z])(\d+)", r"\1_{\2}", tex)
     tex = re.sub(r"([A-Za-z])('+)", lambda m: f"{m[1]}_{{prime{len(m[2])}}}", tex)
     tex = _EXTREME.sub(r"\\\1(\2)", tex)
     tex = _DEGREES.sub(r"(\\frac{\1\\pi}{180})", tex).replace(r"^\circ", r"\cdot\frac{\pi}{180}")

@@ -8,7 +8,7 @@ from itertools import accumulate
 _TOKEN = re.compile(
     r"""(?P<command>\\(?:frac|binom)(?![A-Za-z])|\\sqrt(?![A-Za-z])(?:\s*\[[^\[\]]*\])?)
       | (?P<word>\\(?:text|math[a-z]+|overline)\{[^{}]*\}|\\[A-Za-z]+)
-      | (?P<script>(?<=\\log)_\s*[0-9]
+      | (?P<script>(?<=\\log)_\s*[0-9]|\^\s*-[0-9]+
           |[_^]\s*(?:[0-9]+|[A-Za-z]|\\(?!circ|frac|binom|sqrt|prime|text|math)[A-Za-z]+))
       | (?P<open>\{)
       | (?P<close>\})

@@ -36,7 +36,7 @@ _NUMBER_IN_WORDS = re.compile(r"(?<![\w.,:/^_-])-?\d+(?:[.,:/]\d+)*(?![\w^_]|[.,
 
 _RULES = [
     (r"^\s*(?:\*+|`+)([^*`].*?)(?:\*+|`+)\s*$", r"\1"),
-    (rf"(?<![\d.])[1-9]\d{{0,2}}(?:,\d{{3}})*{_THIN}\d{{3}}(?:(?:,|{_THIN})\d{{3}})*(?!\d)",
+    (rf"(?<![\d.])[1-9]\d{{0,2}}(?:,\d{{3}}){{0,20}}{_THIN}\d{{3}}(?:(?:,|{_THIN})\d{{3}})*(?!\d)",
      lambda match: re.sub(r"\D", "", match[0])),
     # Sizes and styles say nothing about the value.
     (r"\\(?:left|right)\s*\.", ""),
