@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ from rolewise.policy.adapters import sites_of
 from tests.configs import config as small_config
 
 NOWHERE = Path("no/such/folder")
+REFERENCE = Path(__file__).parents[2] / "results/reference/cells"
 PAPER = ["config.yaml", "workflow/presets/paper.yaml"]
 
 
@@ -103,6 +105,39 @@ def test_caps_beyond_the_context_are_refused():
     caps = config.caps["Math"].model_copy(update={"prompt": {"default": 40000}})
     own = config.model_copy(update={"caps": config.caps | {"Math": caps}})
     assert plan(own, "Voting-IP-0.6B-Math").refusals[0].startswith("caps.Math")
+
+
+def test_the_default_preset_takes_about_what_was_measured():
+    """Of every cell within a factor 3 of the shipped timings, of all together within 2."""
+    config = parse(read_raw(["config.yaml"]) | {"results_dir": str(NOWHERE)})
+    planned, measured = {}, {}
+    for one in plan_study(config, *assumptions("CPU", None)):
+        timings = pd.read_parquet(REFERENCE / one.cell / "seed0/timings.parquet")
+        phases = timings[timings["phase"].isin(one.step_s)]
+        planned[one.cell] = sum(one.step_s.values())
+        measured[one.cell] = phases["wall_s"].sum() / phases["step"].nunique()
+    ratios = {cell: planned[cell] / measured[cell] for cell in planned}
+    assert {c: r for c, r in ratios.items() if not 1 / 3 < r < 3} == {}
+    assert 1 / 2 < sum(planned.values()) / sum(measured.values()) < 2
+
+
+def test_miniatures_have_assumptions_of_their_own_and_larger_models_keep_theirs():
+    assume = Assumptions()
+    assert assume.of(embedded=False, procedural=False) == assume
+    small = assume.of(embedded=True, procedural=True)
+    assert small.problem("Math") == assume.embedded_problem_tokens
+    assert small.tests_per_program == assume.procedural_tests_per_program
+    calls = episode_calls(paper_config(), "Eval-Opt", "Math", small)
+    assert [c.role for c in calls] == ["generator", "evaluator"]
+
+
+def test_a_step_of_a_tiny_model_is_mostly_fixed_cost():
+    config = small_config("nowhere")
+    (one,) = (p for p in plan_study(config, *assumptions("CPU", None)) if "SA-RL-0.1M-Ma" in p.cell)
+    steps = config.training.prompts_per_step * config.training.episodes_per_prompt
+    steps = max(1, steps // config.training.update.minibatch)
+    fixed = steps * Assumptions().optimizer_step_s
+    assert fixed <= one.step_s["update"] < 2 * fixed
 
 
 def test_one_plan_per_training_and_seed():

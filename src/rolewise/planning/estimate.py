@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rolewise.config import Config
+from rolewise.config import Config, EmbeddedModel
 from rolewise.grid import SINGLE, Cell
 from rolewise.planning.assumptions import GIB, Assumptions, Device
 from rolewise.planning.sizes import Size
@@ -62,7 +62,7 @@ class Plan:
 
 
 def episode_calls(config: Config, workflow: str, task: str, assume: Assumptions) -> list[CallPlan]:
-    """The calls of one episode that uses every turn; a workflow of one's own counts as Voting."""
+    """The calls of one episode, by default of every turn; a workflow of one's own counts as Voting."""
     caps = config.caps[task]
     cap = caps.prompt.get(workflow, caps.prompt["default"])
     problem = assume.problem(task)
@@ -82,8 +82,9 @@ def episode_calls(config: Config, workflow: str, task: str, assume: Assumptions)
         ]
     if workflow == "Eval-Opt":
         last = config.workflow.history == "last"
+        most = config.workflow.max_iterations[task]
         calls = []
-        for turn in range(config.workflow.max_iterations[task]):
+        for turn in range(min(most, assume.eval_opt_turns or most)):
             earlier = 2 * (min(turn, 1) if last else turn) * response
             calls.append(call("generator", 1, problem + earlier))
             calls.append(call("evaluator", 1, problem + earlier + response))
@@ -96,8 +97,13 @@ def plan_cell(
     config: Config, cell: Cell, size: Size, device: Device, problems: int, assume: Assumptions
 ) -> Plan:
     """The plan of `cell` under its own settings (`config.for_cell`), evaluated on `problems`."""
+    # Memory has to do for every turn, time for those that are played.
+    memory = _memory(config, cell, size, episode_calls(config, cell.workflow, cell.task, assume))
+    assume = assume.of(
+        isinstance(config.models[cell.scale], EmbeddedModel),
+        config.tasks[cell.task].kind == "procedural",
+    )
     calls = episode_calls(config, cell.workflow, cell.task, assume)
-    memory = _memory(config, cell, size, calls)
     resident = memory["weights"] + memory["adapters"]
     training = resident + memory["gradients"] + memory["activations"] + memory["logits"]
     kv, sampling = _cache(config, cell, size, memory, device)
@@ -123,7 +129,7 @@ def plan_cell(
             assume,
         ),
         "grade": _grading_s(config, cell, episodes, assume),
-        "update": _update_s(size, tokens, device, assume) / processes,
+        "update": _update_s(config, cell, size, calls, tokens, device, assume),
     }
     evaluations = max(1, settings.steps // settings.checkpoint_every)
     samples = problems * config.evaluation.samples
@@ -140,11 +146,16 @@ def plan_cell(
         sampling_gib=round(sampling / GIB + assume.reserve_gib, 1),
         kv_tokens=int(live),
         tokens_per_step=tokens,
-        step_s={name: round(value, 1) for name, value in step.items()},
-        evaluation_s=round(evaluation, 1),
-        total_hours=round(seconds / 3600, 1),
+        step_s={name: _rounded(value) for name, value in step.items()},
+        evaluation_s=_rounded(evaluation),
+        total_hours=_rounded(seconds / 3600),
         refusals=_refusals(config, cell, size, training, sampling, live, device, assume),
     )
+
+
+def _rounded(value: float) -> float:
+    """One decimal, or two digits of what is below 1."""
+    return round(value, 1) if value >= 1 else float(f"{value:.2g}")
 
 
 def _roles(cell: Cell) -> tuple[str, ...]:
@@ -226,9 +237,9 @@ def _sampling_s(
     """Seconds to prefill and decode all calls; calls of a role run together, roles in turn."""
     width = _width(config)
     seconds = 0.0
-    most = config.sampling.vllm.get("max_num_seqs", 256)
-    if config.sampling.backend == "torch":
-        most = config.sampling.max_rows
+    torch = config.sampling.backend == "torch"
+    most = config.sampling.max_rows if torch else config.sampling.vllm.get("max_num_seqs", 256)
+    fixed = assume.decode_step_s if torch else 0.0
     for call in calls:
         total = episodes * call.count
         length = call.prompt + call.response / 2
@@ -239,7 +250,7 @@ def _sampling_s(
         by_memory = read / (assume.decode_efficiency * device.bandwidth)
         by_compute = 2 * size.flop_weights * running / (assume.prefill_efficiency * device.flops)
         rounds = total / running * call.response
-        seconds += rounds * max(by_memory, by_compute) / assume.lora_decode
+        seconds += rounds * (fixed + max(by_memory, by_compute) / assume.lora_decode)
     return seconds
 
 
@@ -250,9 +261,24 @@ def _grading_s(config: Config, cell: Cell, episodes: float, assume: Assumptions)
     return tests / (assume.tests_per_second * config.sandbox.workers)
 
 
-def _update_s(size: Size, tokens: dict[str, int], device: Device, assume: Assumptions) -> float:
+def _update_s(
+    config: Config,
+    cell: Cell,
+    size: Size,
+    calls: list[CallPlan],
+    tokens: dict[str, int],
+    device: Device,
+    assume: Assumptions,
+) -> float:
+    """Seconds of the update of all adapters on one of the data-parallel processes."""
+    training = config.training
+    rows = training.prompts_per_step * training.episodes_per_prompt * sum(c.count for c in calls)
+    steps = adapters = len(adapters_of(cell.policy, _roles(cell)))
+    if training.update.steps == "natural":
+        steps = max(adapters, rows // training.update.minibatch)
     flop = 10 * size.flop_weights * (tokens["sampled"] + tokens["prompt"])
-    return flop / (assume.train_efficiency * device.flops)
+    work = flop / (assume.train_efficiency * device.flops)
+    return work / config.resources.processes + steps * assume.optimizer_step_s
 
 
 def _refusals(
