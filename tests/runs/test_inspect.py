@@ -56,13 +56,22 @@ def test_a_clean_study_passes_the_audit(folder):
 
 
 def test_cleaning_is_dry_unless_told_otherwise(folder):
-    old = folder / "results/state/Voting-IP-0.1M-Math/seed0/train-000000000000"
-    old.mkdir(parents=True)
-    (old / "LATEST").write_text("step_000001\n")
+    old = folder / ".snakemake/rolewise/000000000000.yaml"
+    old.parent.mkdir(parents=True)
+    old.write_text("preset: old\n")
     assert "nothing is deleted without --yes" in rolewise(folder, "clean").stdout
-    assert old.is_dir()
+    assert old.is_file()
     assert "deleted 1 item(s)" in rolewise(folder, "clean", "--yes").stdout
     assert not old.exists()
+
+
+def test_cleaning_keeps_state_that_no_result_replaces_and_says_so(folder):
+    old = folder / "results/state/Voting-IP-0.1M-Math/seed0/train-000000000000"
+    old.mkdir(parents=True)
+    done = rolewise(folder, "clean", "--yes")
+    assert "deleted 0 item(s)" in done.stdout
+    assert "kept: 1 state folder(s)" in done.stdout
+    assert old.is_dir()
 
 
 def test_selecting_cells_without_state_is_refused(folder):

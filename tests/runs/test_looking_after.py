@@ -7,7 +7,9 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import yaml
 
 from rolewise.config import digest, training_subset
 from rolewise.errors import RolewiseError, StateError
@@ -18,7 +20,7 @@ from rolewise.runs.audit import audit
 from rolewise.runs.layout import layout
 from rolewise.runs.state import StateDir
 from rolewise.runs.status import cell_status, last_line, study_status
-from tests.configs import config
+from tests.configs import config, raw
 
 CELL = Cell("Voting", "IP", "0.1M", "Math")
 
@@ -200,16 +202,86 @@ def test_a_trained_cell_is_not_evaluated_on_another_model_than_its_own(study):
         check_inputs(study, CELL, 0)
 
 
-def test_only_state_of_other_configurations_is_a_leftover(study):
-    begin_training(study)
+def evaluations(correct):
+    rows = {"step": 5, "problem": "p", "sample": 0, "correct": correct, "reward": 1.0, "tokens": 7}
+    return pd.DataFrame([rows])
+
+
+def finish_evaluation(settings, correct):
+    """A shard and, made from it, the cell's evaluations."""
+    shards = layout(settings).evaluation_state(settings, CELL, 0)
+    shards.mkdir(parents=True, exist_ok=True)
+    evaluations(correct).to_parquet(shards / "evaluations_000005.parquet")
+    evaluations(correct).to_parquet(layout(settings).cell(CELL, 0) / "evaluations.parquet")
+    return shards
+
+
+def test_state_is_a_leftover_once_a_result_of_this_configuration_replaces_it(study):
     other = config("results", settings={"training.optimizer.lr": 0.5})
-    begin_training(other)
+    begin_training(study)
+    old = begin_training(other).path
+    assert clean.leftovers(study) == []
+    assert [item.path for item in clean.kept(study)] == [old]
+    finish_training(study)
     [item] = clean.leftovers(study)
-    assert item.path == layout(other).training_state(other, CELL, 0)
+    assert (item.path, clean.kept(study)) == (old, [])
     assert item.size > 0
     clean.remove([item])
     assert clean.leftovers(study) == []
-    assert status_of(study).step == 20
+    assert layout(study).training_state(study, CELL, 0).is_dir()
+
+
+def test_state_behind_the_results_at_hand_is_no_leftover(study):
+    other = config("results", settings={"training.optimizer.lr": 0.5})
+    begin_training(study)
+    finish_training(other)
+    shards = finish_evaluation(other, True)
+    assert clean.leftovers(study) == []
+    assert shards in [item.path for item in clean.kept(study)]
+
+
+def test_shards_are_leftovers_only_if_the_evaluations_are_of_this_configuration(study):
+    more = config("results", settings={"evaluation.samples": 2})
+    finish_training(study)
+    own = finish_evaluation(study, True)
+    theirs = finish_evaluation(more, False)
+    assert clean.leftovers(study) == []
+    assert [item.path for item in clean.leftovers(more)] == [own]
+    finish_evaluation(study, True)
+    assert [item.path for item in clean.leftovers(study)] == [theirs]
+
+
+def test_state_of_a_cell_outside_the_grid_is_no_leftover(study):
+    state = begin_training(study)
+    smaller = config("results", settings={"grid.workflows": ["Eval-Opt"]})
+    assert clean.leftovers(smaller) == []
+    assert [item.path for item in clean.kept(smaller)] == [state.path]
+
+
+HOLD = """
+    import sys, time
+    from rolewise.config import load
+    from rolewise.runs.graph import hold
+    print(hold(load(["config.yaml"])), flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_configuration_of_a_running_snakemake_is_no_leftover(study):
+    Path("config.yaml").write_text(yaml.safe_dump(raw() | {"preset": "other"}))
+    command = [sys.executable, "-c", textwrap.dedent(HOLD)]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    settled = Path(run.stdout.readline().strip())
+    assert clean.leftovers(study) == []
+    clean.remove([clean.Removable(settled, 1, "listed before the run began")])
+    assert settled.is_file()
+    run.kill()
+    run.communicate()
+    assert [item.path for item in clean.leftovers(study)] == [settled]
+    lock = Path(".snakemake/locks/0.input.lock")
+    lock.parent.mkdir()
+    lock.write_text("")
+    assert clean.leftovers(study) == []
 
 
 def test_state_is_selected_by_cell_and_seed(study):

@@ -176,8 +176,9 @@ def clean(
 ) -> None:
     """List what can be deleted without losing a result; `--yes` deletes it.
 
-    Leftovers of other configurations by default, resumable state with `--state`. Tables, figures and
-    cells are never touched. Example: `rolewise clean --state --cell Voting-IP-0.3M-Math --yes`
+    By default the state behind results that newer ones, of this configuration, have replaced, and
+    settled configurations of old runs; with `--state` also this study's resumable state. Tables,
+    figures and cells are never touched. Example: `rolewise clean --state --cell Voting-IP-0.3M-Math --yes`
     """
     from rolewise.runs import clean as cleaning
 
@@ -196,6 +197,13 @@ def clean(
         print(f"deleted {len(items)} item(s), {total:.1f} MiB")
     else:
         print(f"{len(items)} item(s), {total:.1f} MiB; nothing is deleted without --yes")
+    spared = [] if selected else cleaning.kept(config)
+    if spared:
+        size = sum(item.size for item in spared) / 2**20
+        print(
+            f"kept: {len(spared)} state folder(s), {size:.1f} MiB, of other configurations that no "
+            "result of this one replaces; `rolewise clean --state --configfile THEIRS` lists them"
+        )
 
 
 def config_schema() -> None:

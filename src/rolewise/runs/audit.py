@@ -79,7 +79,7 @@ def _evaluation(
         return None if cell.trained else _base_inputs(config, state, folder, files, cell, seed)
     if not list(state.parent.glob("evaluate-*")):
         return None
-    if cell.trained and _manifest_hash(folder) != digest(training_subset(config, cell)):
+    if cell.trained and manifest_hash(folder) != digest(training_subset(config, cell)):
         return None  # the training is stale, which covers it
     reason = "evaluation: its settings have changed"
     command = _renew(folder / "summary.json", files, force=folder / "evaluations.parquet")
@@ -109,7 +109,8 @@ def _changed_content(then: dict[str, str], now: dict[str, str]) -> list[str]:
     return [f"{name}: its content has changed" for name in now if then.get(name) != now[name]]
 
 
-def _manifest_hash(folder: Path) -> str | None:
+def manifest_hash(folder: Path) -> str | None:
+    """Hash of the settings that the training in `folder` was made under; None without a manifest."""
     file = folder / "manifest.json"
     return (_read(file) or {}).get("config_hash") if file.is_file() else None
 

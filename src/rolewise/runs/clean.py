@@ -1,17 +1,25 @@
-"""What can be deleted without losing a result: state of other configurations, and state on request."""
+"""What can be deleted without losing a result: state that a result has superseded, and state on request."""
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rolewise.config import Config, digest
-from rolewise.errors import StateError
+import pandas as pd
+
+from rolewise.analysis.sources import read_table
+from rolewise.config import Config, digest, training_subset
+from rolewise.errors import DataError, StateError
 from rolewise.grid import Cell
+from rolewise.runs.audit import manifest_hash
 from rolewise.runs.graph import RESOLVED, Graph
 from rolewise.runs.state import StateDir
+
+LOCKS = Path(".snakemake/locks")
+DRAWN = ["step", "problem", "sample", "correct", "reward", "tokens"]
 
 
 @dataclass(frozen=True)
@@ -24,22 +32,32 @@ class Removable:
 
 
 def leftovers(config: Config) -> list[Removable]:
-    """State that no cell of the present configuration uses, and settled configurations of old runs."""
+    """State whose cell has a newer result, of this configuration, and settled configurations of old runs."""
     graph = Graph(config)
-    wanted = {
-        path for cell, seed in graph.trained + graph.base for path in _states(graph, cell, seed)
-    }
-    root = graph.layout.root
     found = [
-        _removable(path, "state of another configuration")
-        for path in sorted(root.glob("state/*/seed*/*"))
-        if path.is_dir() and path not in wanted
+        _removable(path, "older state: the cell's result is of this configuration")
+        for run in graph.trained + graph.base
+        for path in _superseded(graph, *run)
     ]
     present = f"{digest(config.model_dump(mode='json'))}.yaml"
+    # A lock without a process, of a killed run, keeps a few kB: `snakemake --unlock` ends that.
+    running = any(LOCKS.glob("*.lock"))
     return found + [
         _removable(path, "configuration of an earlier run")
         for path in sorted(RESOLVED.glob("*.yaml"))
-        if path.name != present
+        if path.name != present and not running and not _held(path)
+    ]
+
+
+def kept(config: Config) -> list[Removable]:
+    """State of other configurations that `leftovers` spares: nothing of this one replaces it."""
+    graph = Graph(config)
+    runs = graph.trained + graph.base
+    spared = {path for run in runs for path in [*_states(graph, *run), *_superseded(graph, *run)]}
+    return [
+        _removable(path, "state of another configuration")
+        for path in sorted(graph.layout.root.glob("state/*/seed*/*"))
+        if path.is_dir() and path not in spared
     ]
 
 
@@ -70,7 +88,57 @@ def remove(items: list[Removable]) -> None:
         if item.path.is_dir():
             shutil.rmtree(item.path)
         else:
-            item.path.unlink()
+            _unlink_unheld(item.path)
+
+
+def _held(file: Path) -> bool:
+    """Whether a Snakemake that runs has taken `file` for its jobs (`graph.hold`)."""
+    with open(file, "rb+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _unlink_unheld(file: Path) -> None:
+    # Under the lock: a run that starts now waits for it and then makes the file anew.
+    with open(file, "rb+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        file.unlink()
+
+
+def _superseded(graph: Graph, cell: Cell, seed: int) -> list[Path]:
+    """State of other configurations whose result gave way to one of this configuration.
+
+    State that a result in the folder was made from, or that waits to become one, is not among it.
+    """
+    own = _states(graph, cell, seed)
+    others = [p for p in sorted(own[0].parent.glob("*")) if p.is_dir() and p not in own]
+    if not others:
+        return []
+    folder = graph.layout.cell(cell, seed)
+    trained = cell.trained and manifest_hash(folder) == digest(training_subset(graph.config, cell))
+    evaluated = (trained or not cell.trained) and _evaluated_from(own[-1], folder)
+    gone = {"train": trained, "evaluate": evaluated}
+    return [path for path in others if gone.get(path.name.partition("-")[0])]
+
+
+def _evaluated_from(state: Path, folder: Path) -> bool:
+    """Whether the evaluations in `folder` are those of `state`, row for row."""
+    shards = sorted(state.glob("evaluations_*.parquet"))
+    if not shards:
+        return False
+    try:
+        result = read_table(folder / "evaluations.parquet")
+        made = pd.concat([read_table(shard) for shard in shards])
+    except DataError:
+        return False
+    made = made[made["step"].isin(result["step"].unique())]
+    return made[DRAWN].to_numpy().tolist() == result[DRAWN].to_numpy().tolist()
 
 
 def _states(graph: Graph, cell: Cell, seed: int) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fcntl
 import os
 import sys
 from functools import cached_property
@@ -68,7 +69,21 @@ def prepare_jobs(config: Config) -> None:
             "run `make install`, then `.venv/bin/snakemake`"
         )
     os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
-    os.environ["ROLEWISE_CONFIG"] = str(resolve(config))
+    os.environ["ROLEWISE_CONFIG"] = str(hold(config))
+
+
+def hold(config: Config) -> Path:
+    """`resolve`, and keep the file from being cleaned away for as long as this process lives."""
+    while True:
+        path = resolve(config)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:  # cleaned away in between
+            continue
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+            return path  # the descriptor stays open: it is the hold
+        os.close(descriptor)
 
 
 def resolve(config: Config, folder: Path = RESOLVED) -> Path:
