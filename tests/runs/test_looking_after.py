@@ -111,6 +111,24 @@ def test_a_cell_advances_from_trained_to_done(study):
     assert (status_of(study).state, status_of(study).accuracy) == ("done", 0.625)
 
 
+def test_a_stopped_rerun_is_not_done_although_the_old_summary_stands(study):
+    begin_training(study, steps=33)
+    folder = layout(study).cell(CELL, 0)
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text("{}")
+    assert (status_of(study).state, status_of(study).step) == ("stopped", 33)
+    finish_training(study)
+    layout(study).evaluation_state(study, CELL, 0).mkdir(parents=True)
+    assert status_of(study).state == "trained"
+
+
+def test_results_from_elsewhere_are_done_without_state(study):
+    folder = layout(study).cell(CELL, 0)
+    folder.mkdir(parents=True)
+    (folder / "summary.json").write_text("{}")
+    assert status_of(study).state == "done"
+
+
 def test_the_last_line_of_a_long_log_is_found(tmp_path):
     (tmp_path / "log").write_text("x" * 10_000 + "\nlast words \n\n")
     assert last_line(tmp_path / "log") == "last words"

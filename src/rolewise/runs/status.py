@@ -61,14 +61,22 @@ def _stage(config: Config, places: Layout, cell: Cell, seed: int) -> tuple[str |
     if StateDir(evaluation).holder() is not None:
         done = len(list(evaluation.glob("evaluations_*.parquet")))
         return None, "evaluating", f"{done} checkpoint(s) finished"
-    if (folder / "summary.json").is_file():
-        return None, "done", ""
-    if cell.trained and not (folder / "manifest.json").is_file():
+    # A rerun deletes its own output first: what stands behind it is of the attempt before. Without
+    # any state the results came from elsewhere, perhaps without their manifest.
+    summarised = (folder / "summary.json").is_file()
+    if (
+        cell.trained
+        and not (folder / "manifest.json").is_file()
+        and (training.is_dir() or not summarised)
+    ):
         state, note = _ended(places.log("train", cell, seed), training.is_dir(), "stopped")
         return "train", state, note
     before = "trained" if cell.trained else "waiting"
-    if not (folder / "evaluations.parquet").is_file():
+    evaluated = (folder / "evaluations.parquet").is_file()
+    if not evaluated and (evaluation.is_dir() or not summarised):
         return None, *_ended(places.log("evaluate", cell, seed), False, before)
+    if summarised:
+        return None, "done", ""
     return None, *_ended(places.log("summarise", cell, seed), False, "evaluated")
 
 
