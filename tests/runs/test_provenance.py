@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import rolewise
 from rolewise.config import training_subset
 from rolewise.errors import DataError
 from rolewise.grid import Cell
@@ -123,3 +124,20 @@ def test_the_meter_names_the_code_of_every_attempt_that_did_something(tmp_path, 
         if works:
             meter.beat()
     assert meter.code() == ["aaa", "bbb"]
+
+
+def test_a_file_that_git_does_not_know_makes_the_tree_dirty(tmp_path, monkeypatch):
+    def git(*arguments):
+        person = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *person, *arguments], check=True)
+
+    monkeypatch.setattr(rolewise, "__file__", str(tmp_path / "__init__.py"))
+    (tmp_path / ".gitignore").write_text("results/\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "ignored").write_text("")
+    assert provenance.git_revision()["dirty"] is False
+    (tmp_path / "mine.py").write_text("")
+    assert provenance.git_revision()["dirty"] is True

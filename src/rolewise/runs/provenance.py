@@ -96,10 +96,13 @@ def identity(config: Config, cell: Cell, subset: dict) -> dict:
 
 
 def git_revision() -> dict[str, str | bool | None]:
-    """Commit of the working tree and whether it has uncommitted changes; null outside a repository."""
+    """Commit of the working tree, and whether files are changed or not in it (ignored ones aside).
+
+    Null outside a repository.
+    """
     try:
         revision = _git("rev-parse", "HEAD")
-        return {"revision": revision, "dirty": bool(_git("status", "--porcelain", "-uno"))}
+        return {"revision": revision, "dirty": bool(_git("status", "--porcelain", "-unormal"))}
     except (OSError, subprocess.CalledProcessError):
         return {"revision": None, "dirty": None}
 
