@@ -15,6 +15,14 @@ BIN := $(VENV)/bin
 comma := ,
 INSTALLED := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
+# A study with settings of its own has another folder than results/.
+OTHER_STUDY := $(findstring --config,$(SNAKEMAKE_ARGS))
+define POINTER
+Table 1:  results/tables/table_1.md
+Report:   results/report/index.html  (open it in a browser)
+endef
+export POINTER
+
 .DEFAULT_GOAL := help
 .PHONY: help install install-vllm install-mini mini-benchmarks reproduce figures test test-long test-vllm bench lint format docs clean
 
@@ -53,11 +61,13 @@ mini-benchmarks: install-mini  ## Evaluate the mini preset's trained models on G
 reproduce:  ## Run the whole study in miniature, from data to report
 	@$(MAKE) --no-print-directory install EXTRAS=
 	$(BIN)/snakemake --cores $(CORES) $(SNAKEMAKE_ARGS)
-	@$(BIN)/rolewise status
+	@$(if $(OTHER_STUDY),,$(BIN)/rolewise status)
+	@$(if $(OTHER_STUDY),,test ! -f results/report/index.html || echo "$$POINTER")
 
-figures:  ## Redraw figures and tables, never train
+figures:  ## Redraw figures and tables: of results/, or, where nothing has run, the shipped ones
 	@$(MAKE) --no-print-directory install EXTRAS=
-	$(BIN)/snakemake tables figures --cores $(CORES) $(SNAKEMAKE_ARGS)
+	$(BIN)/snakemake tables figures --cores $(CORES) \
+	  $(or $(SNAKEMAKE_ARGS),$(if $(wildcard results/tables/cells.csv),,--config frozen=true))
 
 test: install  ## Run the tests that take minutes together
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not vllm"
