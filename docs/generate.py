@@ -35,8 +35,9 @@ FILES = {
         records.EVALUATIONS,
     ),
     "cells/CELL/seedN/trajectories.parquet": (
-        "A row per role call of the first `evaluation.trajectory_problems` problems, at the base "
-        "model and the early, best and terminal checkpoints.",
+        "A row per role call of the first `evaluation.trajectory_problems` problems, at the early, "
+        "best and terminal checkpoints of a trained cell. Those of the base model are in the "
+        "untrained workflow's cell, its Base twin (`Voting-Base-0.3M-Math` for Voting).",
         records.TRAJECTORIES,
     ),
     "cells/CELL/seedN/metrics.parquet": (
