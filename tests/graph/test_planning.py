@@ -178,3 +178,11 @@ def test_the_workflow_is_clean_for_its_linter_and_formatter(fresh):
     assert fresh.snakemake("--lint").returncode == 0
     check = [SNAKEMAKE.parent / "snakefmt", "--check", "Snakefile", "workflow"]
     assert subprocess.run(check, cwd=fresh.path, capture_output=True, check=False).returncode == 0
+
+
+def test_a_broken_workflow_of_ones_own_stops_the_plan(finished):
+    overlay = {"extensions": {"workflows": {"Nope": "nope.nope:NOPE"}}}
+    (finished.path / "own.yaml").write_text(yaml.safe_dump(overlay))
+    done = finished.snakemake("-n", "--configfile", SMALL, "own.yaml")
+    assert done.returncode != 0
+    assert "extensions.workflows.Nope: cannot import 'nope.nope:NOPE'" in done.stdout

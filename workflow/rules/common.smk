@@ -9,6 +9,7 @@ try:
     from rolewise.config import parse as parse_config
     from rolewise.errors import ConfigError, RolewiseError
     from rolewise.grid import base_of
+    from rolewise.runs.extensions import check_extensions
     from rolewise.runs.graph import (
         FIGURES,
         REDRAWN,
@@ -25,6 +26,7 @@ except ModuleNotFoundError as error:
 
 try:
     study = Graph(settle(parse_config(config)))
+    check_extensions(study.config)
     prepare_jobs(study.config)
 except ConfigError as error:
     raise WorkflowError("The configuration is invalid:", *error.problems)

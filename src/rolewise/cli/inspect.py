@@ -44,9 +44,11 @@ def grid(
 
     Example: `rolewise grid --configfile workflow/presets/smoke.yaml`
     """
+    from rolewise.runs.extensions import check_extensions
     from rolewise.runs.graph import Graph
 
     study = Graph(read_config(configfile))
+    check_extensions(study.config)
     cells: dict = {}
     for cell, seed in study.trained + study.base:
         cells.setdefault(cell, []).append(seed)
