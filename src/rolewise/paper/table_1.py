@@ -7,12 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from rolewise.analysis.statistics import (
-    holm,
-    minimum_detectable_effect,
-    paired_p,
-    seed_interval,
-)
+from rolewise.analysis.power import power_note
+from rolewise.analysis.statistics import holm, paired_p, seed_interval
 from rolewise.grid import BASE, ISOLATED, SHARED, SINGLE, SINGLE_AGENT, Cell
 from rolewise.paper.study import GAP, KEYS, Estimate, Study
 from rolewise.paper.text import interval, number
@@ -140,15 +136,7 @@ def caption(study: Study, data: pd.DataFrame) -> str:
 
 
 def _detectable(study: Study, data: pd.DataFrame) -> str:
-    if len(study.config.seeds) > 1 or data.empty:
+    if data.empty:
         return ""
-    wide = [
-        data[f"{name}_hi"].astype(float) - data[f"{name}_lo"].astype(float)
-        for name in DIFFERENCES
-        if name in data
-    ]
-    half, n = pd.concat(wide).median() / 2, data.n.median()
-    if not np.isfinite(half):
-        return ""
-    effect = minimum_detectable_effect(half * np.sqrt(n) / 1.96, n)
-    return f"A difference of about {number(100 * effect)} points is found with 80 % power. "
+    note = power_note(study.config, int(n)) if np.isfinite(n := data.n.min()) else ""
+    return f"{note} " if note else ""
