@@ -6,14 +6,13 @@ import dataclasses
 import json
 from pathlib import Path
 
-import numpy as np
-from scipy import stats
 from tabulate import tabulate
 
 from rolewise.analysis import findings, mechanisms
 from rolewise.analysis.cells import read_cells
 from rolewise.analysis.evidence import CONTRADICTED, SUPPORTED, UNDECIDED, Claim, Evidence
-from rolewise.analysis.statistics import minimum_detectable_effect
+from rolewise.analysis.power import power_note
+from rolewise.analysis.statistics import FEWEST_UNITS
 from rolewise.config import Config
 from rolewise.records import write_text
 from rolewise.runs.layout import layout
@@ -35,7 +34,14 @@ FINDINGS = (
 
 def judge(evidence: Evidence) -> list[Claim]:
     """All claims, in the order of the findings."""
-    return [claim for finding in FINDINGS for claim in finding(evidence)]
+    return [finished(claim) for finding in FINDINGS for claim in finding(evidence)]
+
+
+def finished(claim: Claim) -> Claim:
+    """The claim as it is published: without an interval no verdict, and first what it was judged on."""
+    verdict = UNDECIDED if claim.lo is None else claim.verdict
+    on = f"Judged on {claim.judged_on}. " if claim.judged_on else ""
+    return dataclasses.replace(claim, verdict=verdict, why=on + claim.why)
 
 
 def write_claims(config: Config) -> list[Path]:
@@ -57,19 +63,28 @@ def as_markdown(evidence: Evidence, claims: list[Claim]) -> str:
     ]
     table = tabulate(
         [
-            (c.id, _cell(c.statement), c.verdict, _cell(c.statistic), _number(c), c.n)
+            (c.id, _cell(c.statement), _where(c), _verdict(c), _cell(c.statistic), _number(c), c.n)
             for c in claims
         ],
-        headers=("id", "statement", "verdict", "statistic", "value [95 %]", "n"),
+        headers=(
+            "id",
+            "study's statement",
+            "judged on",
+            "verdict",
+            "statistic",
+            "value [95 %]",
+            "n",
+        ),
         tablefmt="pipe",
         disable_numparse=True,
     )
-    reasons = "\n".join(f"- **{c.id}** ({c.verdict}): {c.why}" for c in claims)
+    reasons = "\n".join(f"- **{c.id}** ({_verdict(c)}): {c.why}" for c in claims)
     return (
         "# Claims ledger\n\n"
         f"Preset `{evidence.config.preset}`. {basis(evidence)}\n\n"
-        f"{', '.join(f'{count} {verdict}' for verdict, count in counts)}. A verdict is given only where"
-        " the data decide; everything else is not decidable here.\n\n"
+        f"{', '.join(f'{count} {verdict}' for verdict, count in counts)}{_built(claims)}. A verdict is given"
+        " only where the data decide; everything else is not decidable here: what has no interval, and what"
+        f" is said of single cells as long as fewer than {FEWEST_UNITS} seeds of them ran.\n\n"
         f"{table}\n\n## Why\n\n{reasons}\n"
     )
 
@@ -77,22 +92,30 @@ def as_markdown(evidence: Evidence, claims: list[Claim]) -> str:
 def basis(evidence: Evidence) -> str:
     """Seeds, problems, and the smallest gain that one cell could show."""
     text = evidence.limits
-    gains = evidence.per_cell("gain_base", "best", "report").dropna()
-    if gains.empty:
+    counts = evidence.rows("accuracy", "base", "report").n
+    if counts.empty:
         return text
-    n = int(gains.n.median())
-    errors = (gains.hi - gains.lo) / (2 * stats.norm.ppf(0.975))
-    effect = minimum_detectable_effect(float(np.median(errors)) * np.sqrt(n), n)
-    text += (
-        f" {n} report-half problems; smallest gain of one cell found with 80 % power:"
-        f" {100 * effect:.1f} points."
-    )
+    text = f"{text} {power_note(evidence.config, int(counts.min()))}".rstrip()
     if evidence.embedded:
         text += (
             " The models are miniatures that the pipeline makes itself: they speak to the machinery"
             " and its dynamics, not to pretrained models."
         )
     return text
+
+
+def _built(claims: list[Claim]) -> str:
+    ids = [c.id for c in claims if c.by_construction and c.verdict != UNDECIDED]
+    return f" (by construction of the preset: {', '.join(ids)})" if ids else ""
+
+
+def _where(claim: Claim) -> str:
+    return claim.judged_on or ("all" if claim.n else "–")
+
+
+def _verdict(claim: Claim) -> str:
+    decided = claim.by_construction and claim.verdict != UNDECIDED
+    return f"{claim.verdict}, by construction" if decided else claim.verdict
 
 
 def _number(claim: Claim) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -31,7 +32,9 @@ SIGNIFICANT = 0.05
 class Claim:
     """One statement of the study held against the results.
 
-    `statistic` says what `value`, `lo`, `hi` (95 %) and `n` are; `why` how they led to the verdict.
+    `statement` is the study's own sentence, whatever the preset; `judged_on` the cells of this preset
+    that stood in for those it names. `statistic` says what `value`, `lo`, `hi` (95 %) and `n` are; `why`
+    how they led to the verdict. `by_construction`: the preset was built so that the claim can hold.
     """
 
     id: str
@@ -44,6 +47,8 @@ class Claim:
     n: int
     verdict: Verdict
     why: str
+    judged_on: str = ""
+    by_construction: bool = False
 
 
 class Evidence:
@@ -72,15 +77,16 @@ class Evidence:
     ) -> pd.DataFrame:
         """A row per multi-agent cell: value (mean over seeds), lo, hi, n, seeds.
 
-        Three seeds or more: a t interval over seeds. Fewer: the problems' interval, of two seeds the
-        outer ends, since two seeds say nothing about seeds.
+        Three seeds or more: a t interval over seeds. Fewer, and equal ones: the problems' intervals,
+        their outer ends, since two seeds say nothing about seeds.
         """
         found = self.rows(metric, checkpoint, split, role=role)
         found = found[found["policy"].isin((ISOLATED, SHARED))]
         rows = []
         for key, group in found.groupby(CELL, sort=False):
-            over_seeds = seed_interval(group["value"].to_numpy())
-            ends = over_seeds or Interval(0, group["lo"].min(), group["hi"].max(), 0)
+            ends = spread_of(group["value"].to_numpy()) or Interval(
+                0, group["lo"].min(), group["hi"].max(), 0
+            )
             rows.append(
                 dict(zip(CELL, key, strict=True))
                 | {"value": group["value"].mean(), "lo": ends.lo, "hi": ends.hi}
@@ -100,7 +106,7 @@ class Evidence:
         for key in found[CELL].itertuples(index=False):
             of_cell = (values[CELL] == list(key)).all(axis=1)
             seeds = values.loc[of_cell, "value"]
-            if len(seeds) >= FEWEST_UNITS and seeds.std() > 0:
+            if len(seeds) >= FEWEST_UNITS and np.ptp(seeds) > 0:
                 raw.append(float(stats.ttest_1samp(seeds, 0).pvalue))
             else:
                 raw.append(
@@ -120,6 +126,33 @@ class Evidence:
                             return Cell(workflow, policy, scale, task)
         return None
 
+    def judged_on(self, cells: Sequence[Cell]) -> str:
+        """The names of cells and, where it is another one, the paper's scale that theirs stands for."""
+        names = ", ".join(cell.name for cell in cells)
+        stands_for = self.config.paper.scale_of
+        scales = dict.fromkeys(c.scale for c in cells if stands_for[c.scale] != c.scale)
+        notes = ", ".join(f"{scale} stands for {stands_for[scale]}" for scale in scales)
+        return f"{names} ({notes})" if notes else names
+
+    def over_runs(self, verdict: Verdict, *cells: Cell) -> tuple[Verdict, str]:
+        """The verdict on a statement about single cells, and why it is none below three runs of each.
+
+        Its unit is the seed: the interval over problems of one run says nothing about the next run.
+        """
+        rows = self.cells
+        runs = [
+            rows[(rows[CELL] == [c.workflow, c.policy, c.scale, c.task]).all(axis=1)].seed.nunique()
+            for c in cells
+        ]
+        if min(runs, default=0) >= FEWEST_UNITS:
+            return verdict, ""
+        alone = {SUPPORTED: "speaks for the statement", CONTRADICTED: "speaks against it"}
+        said = alone.get(verdict, "does not decide it either")
+        return UNDECIDED, (
+            f" A cell is judged over {FEWEST_UNITS} seeds or more, and fewer ran; what ran, with its"
+            f" interval over problems, {said}."
+        )
+
     def value(
         self, cell: Cell, metric: str, checkpoint: str = "", split: str = "all", role: str = "all"
     ) -> Interval:
@@ -130,7 +163,7 @@ class Evidence:
         ]
         if found.empty:
             return Interval(None, None, None, 0)
-        over_seeds = seed_interval(found["value"].to_numpy())
+        over_seeds = spread_of(found["value"].to_numpy())
         if over_seeds is not None:
             return replace(over_seeds, n=int(found["n"].min()))
         lo, hi = found["lo"].min(), found["hi"].max()
@@ -188,11 +221,20 @@ def judge_share(wins: int, losses: int, n: int, than: float = 0.5) -> tuple[Inte
     return share, CONTRADICTED if best_case.hi < than else UNDECIDED
 
 
-def judge_sign(found: Interval | None) -> Verdict:
-    """supported if the interval lies above 0, contradicted if below, else not decidable."""
-    if found is None or not found.excludes_zero:
+def judge_reach(found: Interval, threshold: float) -> Verdict:
+    """supported: at least `threshold` and the interval excludes 0; contradicted: all of it lies below."""
+    if found.value is None or found.hi is None:
         return UNDECIDED
-    return SUPPORTED if found.lo > 0 else CONTRADICTED
+    if found.value >= threshold - 1e-12 and found.excludes_zero:
+        return SUPPORTED
+    return CONTRADICTED if found.hi < threshold else UNDECIDED
+
+
+def judge_ends(lo: float | None, hi: float | None) -> Verdict:
+    """supported if the interval lies above 0, contradicted if below, else (or without one) not decidable."""
+    if lo is None or hi is None or lo <= 0 <= hi:
+        return UNDECIDED
+    return SUPPORTED if lo > 0 else CONTRADICTED
 
 
 def judge_means(samples: list[np.ndarray]) -> list[Verdict]:
@@ -214,8 +256,13 @@ def ends_of(values: np.ndarray) -> tuple[float, float | None, float | None]:
 
     None below three values, and for equal ones: they show no spread to judge by.
     """
-    found = seed_interval(values) if np.ptp(values) > 0 else None
+    found = spread_of(values) if len(values) else None
     return float(np.mean(values)), found and found.lo, found and found.hi
+
+
+def spread_of(values: np.ndarray) -> Interval | None:
+    """The t interval over units; None below three, and for equal ones, which show no spread."""
+    return seed_interval(values) if np.ptp(values) > 0 else None
 
 
 def spearman(x: np.ndarray, y: np.ndarray) -> Interval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -18,13 +19,15 @@ from rolewise.analysis.evidence import (
     Claim,
     Evidence,
     ends_of,
+    judge_ends,
     judge_means,
     judge_share,
-    judge_sign,
     no_data,
 )
-from rolewise.analysis.statistics import seed_interval, share_interval, sign_p
+from rolewise.analysis.statistics import Interval, share_interval, sign_p
+from rolewise.grid import Cell
 
+STUDIED = ("Eval-Opt", "Voting", "Orch-Workers")
 MATCH_MARGIN = 0.05
 MAJORITY = 0.5
 
@@ -39,7 +42,10 @@ def beats_base(evidence: Evidence) -> list[Claim]:
     wins, losses = int((clear & (gains.value > 0)).sum()), int((clear & (gains.value < 0)).sum())
     share, verdict = judge_share(wins, losses, len(gains), MAJORITY)
     learned = (
-        "By construction of this preset there is something to learn. " if evidence.embedded else ""
+        "By construction of this preset there is something to learn: its models are made to stop"
+        " short, so this speaks to the machinery only. "
+        if evidence.embedded
+        else ""
     )
     return [
         Claim(
@@ -49,6 +55,7 @@ def beats_base(evidence: Evidence) -> list[Claim]:
             f"{learned}{wins} clear wins, {losses} clear losses, {len(gains) - wins - losses} unclear;"
             f" mean gain {100 * gains.value.mean():.1f} points. Wilson interval over cells, which"
             f" share models and problems. {evidence.limits}",
+            by_construction=evidence.embedded,
         )
     ]  # fmt: skip
 
@@ -79,8 +86,9 @@ def matches_single_agent(evidence: Evidence) -> list[Claim]:
 def depends_jointly(evidence: Evidence) -> list[Claim]:
     """Finding 2: gains differ between settings by more than sampling error, and more than by policy.
 
-    Cochran's Q over workflow, task and scale (policies averaged) asks whether they differ at all;
-    epsilon^2 compares how much policy and the settings explain.
+    Cochran's Q over workflow, task and scale (policies averaged) asks whether they differ by more than
+    sampling error; epsilon^2 compares how much policy and the settings explain, with the jackknife
+    over settings: the two runs of a setting are trained apart, so their spread holds that of training.
     """
     first = "The gain depends jointly on workflow, task and scale, not on policy sharing alone."
     second = "Workflow rankings are not constant over tasks and scales."
@@ -89,34 +97,54 @@ def depends_jointly(evidence: Evidence) -> list[Claim]:
     if len(settings) < 3 or gains.policy.nunique() < 2:
         what = "fewer than three settings under both policies"
         return [no_data("2a", 2, first, what), no_data("2b", 2, second, what)]
-    share = explained(gains, MATCHED) - explained(gains, ["policy"])
+    share, lo, hi = ends_of(jackknife(gains, surplus))
     variance = ((gains.hi - gains.lo) / (2 * stats.norm.ppf(0.975))) ** 2
     by_setting = variance.groupby([gains[k] for k in MATCHED], sort=False)
     errors = np.sqrt(by_setting.sum()) / by_setting.count()
     q, p = cochran(settings.to_numpy(), errors.to_numpy())
-    verdict = UNDECIDED if p >= SIGNIFICANT else (SUPPORTED if share > 0 else CONTRADICTED)
+    verdict = judge_ends(lo, hi) if p < SIGNIFICANT else UNDECIDED
     claims = [
         Claim(
             "2a", 2, first,
             "epsilon^2 of workflow x task x scale minus that of policy, over the cells' peak gains",
-            float(share), None, None, len(gains), verdict,
+            share, lo, hi, len(gains), verdict,
             f"Cochran's Q = {q:.1f} over {len(settings)} settings, p = {p:.2g}: the settings"
             f" {'differ' if p < SIGNIFICANT else 'do not clearly differ'} by more than sampling error."
-            f" {evidence.limits}",
+            f" Interval: jackknife over settings. {evidence.limits}",
         )
     ]  # fmt: skip
-    winners, reversals = rankings(gains)
-    verdict = SUPPORTED if reversals else UNDECIDED
-    claims.append(
-        Claim(
-            "2b", 2, second, "workflows that lead in some task, scale and policy",
-            float(winners.nunique()), None, None, len(winners), verdict,
-            f"Best workflow by setting: {', '.join(f'{w} {k}x' for w, k in winners.value_counts().items())}."
-            f" {reversals} pairs of workflows are clearly ordered one way in one setting and the"
-            f" other way in another (intervals apart, not corrected). {evidence.limits}",
-        )
+    return [*claims, _reversal(evidence, gains, second)]
+
+
+def _reversal(evidence: Evidence, gains: pd.DataFrame, statement: str) -> Claim:
+    winners, found = rankings(gains)
+    if found is None:
+        return no_data("2b", 2, statement, "no two workflows were trained in the same setting")
+    verdict = SUPPORTED if found.lo > 0 else UNDECIDED
+    cells = [Cell(*key) for key in gains[CELL].itertuples(index=False)]
+    verdict, few = evidence.over_runs(verdict, *cells)
+    leads = ", ".join(f"{w} {k}x" for w, k in winners.value_counts().items())
+    return Claim(
+        "2b", 2, statement,
+        "peak gain by which two workflows lead each other, each in its best setting: the smaller of both"
+        " leads, of the pair where it is clearest; negative: one always leads",
+        found.value, found.lo, found.hi, len(winners), verdict,
+        f"Best workflow by setting: {leads}. Interval: those of the two cells added up, not corrected for"
+        f" the search.{few} {evidence.limits}",
     )  # fmt: skip
-    return claims
+
+
+def surplus(gains: pd.DataFrame) -> float:
+    """epsilon^2 of workflow x task x scale minus that of policy."""
+    return explained(gains, MATCHED) - explained(gains, ["policy"])
+
+
+def jackknife(gains: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -> np.ndarray:
+    """Pseudo-values of a statistic, leaving one setting out at a time; NaN where it is undefined then."""
+    setting = gains.groupby(MATCHED, sort=False).ngroup()
+    k = setting.nunique()
+    without = np.array([statistic(gains[setting != i]) for i in range(k)])
+    return k * statistic(gains) - (k - 1) * without
 
 
 def explained(gains: pd.DataFrame, keys: list[str]) -> float:
@@ -141,16 +169,26 @@ def cochran(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
     return q, float(stats.chi2.sf(q, len(values) - 1))
 
 
-def rankings(gains: pd.DataFrame) -> tuple[pd.Series, int]:
-    """The leading workflow per task, scale and policy, and workflow pairs whose order reverses."""
+def rankings(gains: pd.DataFrame) -> tuple[pd.Series, Interval | None]:
+    """The leading workflow per task, scale and policy, and how clearly an order reverses.
+
+    For every pair of workflows the smaller of the largest leads either way; of these the one with
+    the highest lower end. None without a pair.
+    """
     settings = gains.groupby(["task", "scale", "policy"], sort=False)
     winners = settings.apply(lambda g: g.loc[g.value.idxmax(), "workflow"], include_groups=False)
-    orders: dict[tuple[str, str], set[int]] = {}
+    leads: dict[tuple[str, str], Interval] = {}
     for _, group in settings:
-        for a, b in itertools.combinations(group.sort_values("workflow").itertuples(), 2):
-            order = int(a.lo > b.hi) - int(b.lo > a.hi)
-            orders.setdefault((a.workflow, b.workflow), set()).add(order)
-    return winners, sum({-1, 1} <= found for found in orders.values())
+        for a, b in itertools.permutations(group.itertuples(), 2):
+            lead = Interval(a.value - b.value, a.lo - b.hi, a.hi - b.lo, len(settings))
+            key = (a.workflow, b.workflow)
+            leads[key] = max(leads.get(key, lead), lead, key=_lower_end)
+    weaker = [min(leads[a, b], leads[b, a], key=_lower_end) for a, b in leads if a < b]
+    return winners, max(weaker, key=_lower_end, default=None)
+
+
+def _lower_end(found: Interval) -> float:
+    return found.lo
 
 
 def isolated_peaks_higher(evidence: Evidence) -> list[Claim]:
@@ -168,7 +206,7 @@ def isolated_peaks_higher(evidence: Evidence) -> list[Claim]:
     verdict = UNDECIDED if p >= SIGNIFICANT else (SUPPORTED if wins > losses else CONTRADICTED)
     both = peak.merge(last, on=CELL, suffixes=("", "_last"))
     change = (both.value_last - both.value).to_numpy()
-    fall = seed_interval(-change)
+    value, lo, hi = ends_of(-change)
     return [
         Claim(
             "3a", 3, first, "share of untied matched pairs in which IP peaks higher (report half)",
@@ -179,7 +217,7 @@ def isolated_peaks_higher(evidence: Evidence) -> list[Claim]:
         Claim(
             "3b", 3, second,
             "mean over matched pairs of (IP - SP at the peak) - (IP - SP at the end), accuracy",
-            *ends_of(-change), len(both), judge_sign(fall),
+            value, lo, hi, len(both), judge_ends(lo, hi),
             f"Mean difference {100 * both.value.mean():.1f} points at the peak,"
             f" {100 * both.value_last.mean():.1f} at the end; t interval over pairs."
             f" {evidence.limits}",
@@ -189,34 +227,33 @@ def isolated_peaks_higher(evidence: Evidence) -> list[Claim]:
 
 
 def _case(evidence: Evidence) -> Claim:
-    scale = evidence.config.paper.dynamics_scale
     statement = (
-        f"{scale} Math: IP peaks higher in all workflows, then falls back towards or below SP."
+        "1.7B Math: IP peaks higher in all three workflows, then falls back towards or below SP."
     )
-    cells = [
-        evidence.of_paper_cell(f"{workflow}-IP-{scale}-Math")
-        for workflow in evidence.config.grid.workflows
-    ]
+    named = [evidence.of_paper_cell(f"{workflow}-IP-1.7B-Math") for workflow in STUDIED]
+    cells = [cell for cell in named if cell is not None]
     found = [
         (evidence.value(cell, "ip_minus_sp", "best", "report"),
          evidence.value(cell, "ip_minus_sp", "terminal", "report"))
         for cell in cells
-        if cell is not None
     ]  # fmt: skip
-    if not found or any(value.value is None for pair in found for value in pair):
-        what = f"the pair standing for {scale} Math is not complete in every workflow"
+    complete = all(value.value is not None for pair in found for value in pair)
+    if len(found) < len(STUDIED) or not complete:
+        what = "no cells of this preset stand for IP and SP at 1.7B Math in all three workflows"
         return no_data("3c", 3, statement, what)
     as_said = [a.value > 0 and b.value < a.value for a, b in found]
     certain = [(a.lo or 0) > 0 and b.value < a.value for a, b in found]
     against = [a.hi is not None and a.hi < 0 for a, _ in found]
     verdict = SUPPORTED if all(certain) else (CONTRADICTED if any(against) else UNDECIDED)
+    verdict, few = evidence.over_runs(verdict, *cells)
     detail = ", ".join(f"{100 * a.value:+.1f} -> {100 * b.value:+.1f}" for a, b in found)
     share = share_interval(sum(as_said), len(found))
     return Claim(
         "3c", 3, statement, "share of workflows in which IP leads at the peak and loses ground after",
         share.value, share.lo, share.hi, len(found), verdict,
         f"IP - SP in points, peak -> end, by workflow: {detail}; supported only if every peak"
-        f" difference is clearly above 0. {evidence.limits}",
+        f" difference is clearly above 0.{few} {evidence.limits}",
+        judged_on=evidence.judged_on(cells),
     )  # fmt: skip
 
 

@@ -19,8 +19,9 @@ from rolewise.analysis.evidence import (
     Verdict,
     at_checkpoint,
     ends_of,
+    judge_ends,
     judge_means,
-    judge_sign,
+    judge_reach,
     no_data,
     spearman,
 )
@@ -48,21 +49,14 @@ def _one_cliff(evidence: Evidence, claim_id: str, finding: int, name: str, said:
     if cell is None or drop.value is None:
         return no_data(claim_id, finding, statement, f"no finished cell stands for {name}")
     threshold = evidence.config.signatures.cliff_drop
+    verdict, few = evidence.over_runs(judge_reach(drop, threshold), cell)
     return Claim(
         claim_id, finding, statement, "peak minus terminal accuracy, report half",
-        drop.value, drop.lo, drop.hi, drop.n, judge_cliff(drop, threshold),
-        f"Cell {cell}; a cliff is a drop of at least {threshold:g} whose interval excludes 0."
+        drop.value, drop.lo, drop.hi, drop.n, verdict,
+        f"A cliff is a drop of at least {threshold:g} whose interval excludes 0.{few}"
         f" {evidence.limits}",
+        judged_on=evidence.judged_on([cell]),
     )  # fmt: skip
-
-
-def judge_cliff(drop: Interval, threshold: float) -> Verdict:
-    """supported: a cliff by definition; contradicted: the whole interval lies below `threshold`."""
-    if drop.value is None or drop.hi is None:
-        return UNDECIDED
-    if drop.value >= threshold - 1e-12 and drop.excludes_zero:
-        return SUPPORTED
-    return CONTRADICTED if drop.hi < threshold else UNDECIDED
 
 
 def _verbose_aggregator(evidence: Evidence) -> Claim:
@@ -77,18 +71,20 @@ def _verbose_aggregator(evidence: Evidence) -> Claim:
     drop = evidence.value(cell, "cliff_drop", "terminal", "report")
     if before.lo is None or after.hi is None or drop.value is None:
         return no_data("6b", 6, statement, f"{cell} lacks trajectories or accuracies")
-    fell = judge_cliff(drop, evidence.config.signatures.cliff_drop)
+    fell = judge_reach(drop, evidence.config.signatures.cliff_drop)
     verdict: Verdict = UNDECIDED
     if after.hi < before.lo and fell == CONTRADICTED:
         verdict = SUPPORTED
     elif after.lo >= before.lo or fell == SUPPORTED:
         verdict = CONTRADICTED
+    verdict, few = evidence.over_runs(verdict, cell)
     return Claim(
         "6b", 6, statement, "share of terse picks of the aggregator at the end",
         after.value, after.lo, after.hi, after.n, verdict,
         f"Under the base model {before.value:.2f} [{before.lo:.2f}, {before.hi:.2f}]; accuracy fell by"
-        f" {100 * drop.value:.1f} points after its peak. Drift means that the intervals are apart."
+        f" {100 * drop.value:.1f} points after its peak. Drift means that the intervals are apart.{few}"
         f" {evidence.limits}",
+        judged_on=evidence.judged_on([cell]),
     )  # fmt: skip
 
 
@@ -111,28 +107,58 @@ def _drift(evidence: Evidence, claim_id: str, name: str, role: str) -> Claim:
     if cell is None or role not in growths:
         return no_data(claim_id, 7, statement, f"no finished cell stands for {name}")
     drop = evidence.value(cell, "cliff_drop", "terminal", "report")
-    own = growths.pop(role)
-    others = max((max(pair) for pair in growths.values()), default=np.nan)
-    fell = judge_cliff(drop, evidence.config.signatures.cliff_drop)
-    if min(own) >= CLIMB and others <= STEADY and fell == SUPPORTED:
-        verdict: Verdict = SUPPORTED
-    elif max(own) <= 1 or fell == CONTRADICTED:
-        verdict = CONTRADICTED
-    else:
-        verdict = UNDECIDED
-    partners = ", ".join(f"{r} x{c:.2f}, x{p:.2f}" for r, (c, p) in growths.items())
+    own = [over_seeds(values) for values in growths.pop(role)]
+    verdict, few = evidence.over_runs(
+        judge_drift(
+            own,
+            [over_seeds(values).value for pair in growths.values() for values in pair],
+            judge_reach(drop, evidence.config.signatures.cliff_drop),
+        ),
+        cell,
+    )
+    partners = ", ".join(f"{r} {_factors(*map(over_seeds, pair))}" for r, pair in growths.items())
+    chi2, perplexity = own
     return Claim(
         claim_id, 7, statement,
         f"growth of the {role}'s training perplexity, last over first quarter of training",
-        own[1], None, None, 1, verdict,
-        f"Cell {cell}: chi2 x{own[0]:.2f}, perplexity x{own[1]:.2f}; other roles (chi2, perplexity):"
-        f" {partners}; drop after the peak {100 * (drop.value or 0):.1f} points. A climb is at least"
-        f" x{CLIMB:g}, steady at most x{STEADY:g}. One course has no interval. {evidence.limits}",
+        *(end and float(np.exp(end)) for end in (perplexity.value, perplexity.lo, perplexity.hi)),
+        perplexity.n, verdict,
+        f"chi2 and perplexity: {_factors(chi2, perplexity)}; of the other roles: {partners}; drop after the"
+        f" peak {100 * (drop.value or 0):.1f} points. A climb is at least x{CLIMB:g}, steady at most"
+        f" x{STEADY:g}; chi2 is estimated and has no factor where a quarter's mean is not positive."
+        f" A course of one run has no interval.{few} {evidence.limits}",
+        judged_on=evidence.judged_on([cell]),
     )  # fmt: skip
 
 
-def growth_by_role(evidence: Evidence, cell: Cell) -> dict[str, tuple[float, float]]:
-    """Role -> growth of chi2_update and of perplexity: mean of the last over the first quarter."""
+def judge_drift(own: list[Interval], others: list[float | None], fell: Verdict) -> Verdict:
+    """Whether a role's log growths all climb, everyone else's are known and steady, and accuracy falls.
+
+    contradicted: accuracy or one of its own growths certainly does not.
+    """
+    parts = [fell, *(judge_reach(grown, np.log(CLIMB)) for grown in own)]
+    if CONTRADICTED in parts:
+        return CONTRADICTED
+    steady = all(value is not None and value <= np.log(STEADY) for value in others)
+    return SUPPORTED if steady and set(parts) == {SUPPORTED} else UNDECIDED
+
+
+def _factors(*grown: Interval) -> str:
+    return ", ".join("no factor" if g.value is None else f"x{np.exp(g.value):.2f}" for g in grown)
+
+
+def over_seeds(growths: np.ndarray) -> Interval:
+    """Mean log growth with its t interval over seeds; empty where a seed has no factor."""
+    if not len(growths) or np.isnan(growths).any():
+        return Interval(None, None, None, len(growths))
+    return Interval(*ends_of(np.log(growths)), len(growths))
+
+
+def growth_by_role(evidence: Evidence, cell: Cell) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Role -> growth of chi2_update and of perplexity by seed: mean of the last over the first quarter.
+
+    Roles whose perplexity has none are left out; that of chi2 may be NaN.
+    """
     cells = evidence.cells
     mine = cells[
         (cells[CELL] == [cell.workflow, cell.policy, cell.scale, cell.task]).all(axis=1)
@@ -141,17 +167,23 @@ def growth_by_role(evidence: Evidence, cell: Cell) -> dict[str, tuple[float, flo
     ]
     found = {}
     for role, rows in mine.groupby("role", sort=True):
-        pair = tuple(growth(rows[rows.metric == m]) for m in ("chi2_update", "perplexity"))
-        if not np.isnan(pair).any():
-            found[str(role)] = pair
+        chi2, perplexity = (
+            np.array([growth(curve) for _, curve in rows[rows.metric == m].groupby("seed")])
+            for m in ("chi2_update", "perplexity")
+        )
+        if len(perplexity) and not np.isnan(perplexity).any():
+            found[str(role)] = chi2, perplexity
     return found
 
 
 def growth(curve: pd.DataFrame) -> float:
-    """Mean of the last quarter of a curve's steps over the mean of the first; NaN below 4 steps."""
-    values = curve.groupby("step").value.mean().sort_index().to_numpy()
+    """Mean of the last quarter of a curve's steps over the mean of the first.
+
+    NaN below 4 steps, and where one of them is not positive: such a pair has no factor.
+    """
+    values = curve.sort_values("step").value.to_numpy()
     quarter = len(values) // 4
-    if not quarter or values[:quarter].mean() <= 0:
+    if not quarter or min(values[:quarter].mean(), values[-quarter:].mean()) <= 0:
         return float("nan")
     return float(values[-quarter:].mean() / values[:quarter].mean())
 
@@ -204,23 +236,18 @@ def role_capture(evidence: Evidence) -> list[Claim]:
             continue
         twin = Cell(cell.workflow, ISOLATED, cell.scale, cell.task)
         control = evidence.value(twin, f"capture_by_{other}", "terminal", role=role)
+        verdict, few = evidence.over_runs(judge_reach(score, CAPTURE_SCORE), cell)
         beside = "not measured" if control.value is None else f"{control.value:.2f}"
         claims.append(
             Claim(
                 claim_id, 8, statement, "capture score at the end: 0 unmoved, 1 arrived",
-                score.value, score.lo, score.hi, score.n, judge_capture(score),
-                f"Cell {cell}; capture is a score of at least {CAPTURE_SCORE:g} whose interval excludes"
-                f" 0. Its IP twin: {beside}. {evidence.limits}",
+                score.value, score.lo, score.hi, score.n, verdict,
+                f"Capture is a score of at least {CAPTURE_SCORE:g} whose interval excludes 0. Its IP twin:"
+                f" {beside}.{few} {evidence.limits}",
+                judged_on=evidence.judged_on([cell]),
             )
         )  # fmt: skip
     return [*claims, _mass_captures(evidence)]
-
-
-def judge_capture(score: Interval) -> Verdict:
-    """supported: captured by definition; contradicted: the whole interval lies below the threshold."""
-    if score.value >= CAPTURE_SCORE and score.excludes_zero:
-        return SUPPORTED
-    return CONTRADICTED if score.hi < CAPTURE_SCORE else UNDECIDED
 
 
 def _mass_captures(evidence: Evidence) -> Claim:
@@ -243,7 +270,7 @@ def _mass_captures(evidence: Evidence) -> Claim:
     return Claim(
         "8f", 8, statement,
         "rank correlation of the captor's surplus of gradient mass with the capture score",
-        found.value, found.lo, found.hi, found.n, judge_sign(found),
+        found.value, found.lo, found.hi, found.n, judge_ends(found.lo, found.hi),
         "Over ordered pairs of roles of all SP cells, which are not independent of each other."
         f" {evidence.limits}",
     )  # fmt: skip
@@ -294,12 +321,14 @@ def choose_and_monitor(evidence: Evidence) -> list[Claim]:
         shared = int((clear & (gains.value < 0)).sum())
         one_sided = max(isolated, shared) > len(gains) / 2 and min(isolated, shared) == 0
         verdict = SUPPORTED if isolated and shared else (CONTRADICTED if one_sided else UNDECIDED)
+        cells = [Cell(*key) for key in gains[CELL].itertuples(index=False)]
+        verdict, few = evidence.over_runs(verdict, *cells)
         claims.append(
             Claim(
                 "10a", 10, first, "mean terminal accuracy, IP minus SP, over matched pairs",
                 *ends_of(gains.value.to_numpy()), len(gains), verdict,
                 f"IP clearly better in {isolated} pairs, SP in {shared} (Holm over pairs); differences"
-                f" from {100 * gains.value.min():.1f} to {100 * gains.value.max():.1f} points."
+                f" from {100 * gains.value.min():.1f} to {100 * gains.value.max():.1f} points.{few}"
                 f" {evidence.limits}",
             )
         )  # fmt: skip
@@ -309,7 +338,7 @@ def choose_and_monitor(evidence: Evidence) -> list[Claim]:
         cell = Cell(row.workflow, row.policy, row.scale, row.task)
         growths = growth_by_role(evidence, cell)
         if growths:
-            drift.append(max(perplexity for _, perplexity in growths.values()))
+            drift.append(max(perplexity.mean() for _, perplexity in growths.values()))
             fall.append(row.value)
     found = spearman(np.array(drift), np.array(fall))
     if found.value is None:
@@ -318,7 +347,7 @@ def choose_and_monitor(evidence: Evidence) -> list[Claim]:
         Claim(
             "10b", 10, second,
             "rank correlation over cells of the largest growth of a role's perplexity with the drop",
-            found.value, found.lo, found.hi, found.n, judge_sign(found),
+            found.value, found.lo, found.hi, found.n, judge_ends(found.lo, found.hi),
             f"Correlation, not cause; growth is last over first quarter. {evidence.limits}",
         )
     )  # fmt: skip

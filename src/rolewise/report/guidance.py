@@ -1,4 +1,7 @@
-"""From the claims ledger to advice on choosing and watching a policy; no verdict, no advice. Pure."""
+"""From the claims ledger to advice on choosing and watching a policy; no verdict, no advice. Pure.
+
+A claim that holds by construction of the preset advises nothing either.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,7 @@ RULES = (
         "Parallel agents of one role did not push together under IP here.",
     ),
     Rule(
-        "8e",
+        "8f",
         WATCH,
         "Under SP balance the roles' gradient mass (`loss.role_weights: norm`): mass goes with capture.",
         "Gradient mass did not tell who captures whom here; read response shapes instead.",
@@ -143,6 +146,6 @@ def guidance(claims: list[dict[str, Any]]) -> dict[str, list[Advice]]:
         text = {SUPPORTED: rule.supported, CONTRADICTED: rule.contradicted}.get(
             claim.get("verdict", "")
         )
-        if text is not None:
+        if text is not None and not claim.get("by_construction"):
             found.setdefault(rule.topic, []).append(Advice(text, claim))
     return found
