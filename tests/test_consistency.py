@@ -59,11 +59,32 @@ def variants(*several):
         (override({"training.steps.x": 5}), "grid.overrides[0].set: training.steps.x: steps is a"),
         ({"training.optimizer.lr": float("inf")}, "training.optimizer.lr: Input should be a fin"),
         ({"training.optimizer.betas": [0.9, 1.0]}, "training.optimizer.betas.1: Input should be"),
+        ({"grid.workflows": ["Votng"]}, "grid.workflows: 'Votng' is not one of Eval-Opt, Orch-Workers, Voting; did you mean 'Voting'?"),
+        ({"grid.exclude": [{"task": ["math"]}]}, "'math' is not one of Code, Math; did you mean 'Math'?"),
+        ({"traning.steps": 5}, "traning: unknown key; did you mean 'training'?"),
+        ({"training.optimizer.lrr": 5}, "training.optimizer.lrr: unknown key; did you mean 'lr'?"),
+        ({"grid.main": [{"wrkflow": []}]}, "grid.main.0.wrkflow: unknown key; did you mean 'workflow'?"),
+        ({"models": {"0.1M": MODEL | {"layrs": 3}}}, "layrs: unknown key; did you mean 'layers'?"),
         ({"extensions.workflows": {"A/B": "x:y"}}, "extensions.workflows.A/B.[key]: String"),
     ],
 )  # fmt: skip
 def test_a_setting_that_would_do_nothing_or_two_things_is_refused(settings, complaint):
     assert any(complaint in line for line in complaints(settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"grid.tasks": []}, "grid.tasks: empty, so that the study has no cell"),
+        ({"grid.scales": [], "evaluation.transfer_scales": []}, "grid.scales: empty, so that"),
+        ({"grid.exclude": [{}]}, "grid.exclude: leaves out every cell of the grid"),
+        ({"grid.workflows": [], "grid.single_agent": False}, "grid.workflows: empty and grid.sing"),
+        ({"grid.policies": [], "grid.single_agent": False}, "grid.policies: empty and grid.singl"),
+    ],
+)
+def test_a_grid_without_cells_is_told_by_the_key_that_empties_it(settings, complaint):
+    [line] = complaints(settings)
+    assert line.startswith(complaint)
 
 
 def test_settings_of_cells_may_differ_and_variants_may_share_a_name_for_other_cells():

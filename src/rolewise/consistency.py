@@ -12,6 +12,7 @@ from rolewise.grid import (
     SHARED,
     SINGLE,
     SINGLE_AGENT,
+    did_you_mean,
     main_cells,
     matches,
     trained_cells,
@@ -19,6 +20,7 @@ from rolewise.grid import (
 
 if TYPE_CHECKING:
     from rolewise.config import Config, Match, Variant
+    from rolewise.config.cells import Grid
 
 TASKS = ("Math", "Code")
 WORKFLOWS = ("Eval-Opt", "Voting", "Orch-Workers")
@@ -103,18 +105,38 @@ def _ambiguous(variants: Sequence[Variant]) -> list[str]:
 
 def _unknown(key: str, values: Iterable[str], allowed: set[str]) -> list[str]:
     listed = ", ".join(sorted(name for name in allowed if name))
-    return [f"{key}: '{value}' is not one of {listed}" for value in values if value not in allowed]
+    return [
+        f"{key}: '{value}' is not one of {listed}{did_you_mean(value, allowed)}"
+        for value in values
+        if value not in allowed
+    ]
 
 
 def _main(config: Config, names: dict[str, set[str]]) -> list[str]:
     """Mistakes of `grid.main`: names unknown to the study, matches without a cell."""
     problems, cells = [], main_cells(config)
+    if not cells:
+        return [_empty(config.grid)]
     for i, match in enumerate(config.grid.main):
         unknown = _match(f"grid.main[{i}]", match, names)
         if not unknown and not any(matches(cell, match) for cell in cells):
             unknown = [f"grid.main[{i}]: selects no cell of the grid"]
         problems += unknown
     return problems
+
+
+def _empty(grid: Grid) -> str:
+    """Why the grid spans no cell."""
+    for key in ("scales", "tasks"):
+        if not getattr(grid, key):
+            return f"grid.{key}: empty, so that the study has no cell; name at least one"
+    if not grid.single_agent and not (grid.workflows and grid.policies):
+        key = "policies" if grid.workflows else "workflows"
+        return (
+            f"grid.{key}: empty and grid.single_agent false, so that the study has no cell; "
+            "name at least one, or set single_agent: true"
+        )
+    return "grid.exclude: leaves out every cell of the grid; narrow it"
 
 
 def _match(key: str, match: Match, names: dict[str, set[str]]) -> list[str]:

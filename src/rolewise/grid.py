@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -143,8 +144,20 @@ def parse_cell(config: Config, name: str) -> Cell:
     known = {cell.name: cell for cell in trained_cells(config) + base_cells(config)}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0)
     raise RolewiseError(
-        f"unknown cell '{name}'; did you mean '{near[0] if near else ''}'? "
+        f"unknown cell '{name}'; did you mean '{nearest(name, known, cutoff=0) or ''}'? "
         "`rolewise grid` lists all cells"
     )
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name most like `name`, whatever their case; None if none is alike enough."""
+    spelled = {candidate.lower(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=cutoff)
+    return spelled[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: `; did you mean 'Voting'?`, or nothing."""
+    near = nearest(name, known)
+    return f"; did you mean '{near}'?" if near else ""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from rolewise.config.schema import Config
 from rolewise.consistency import contradictions
 from rolewise.errors import ConfigError
-from rolewise.grid import Cell, matches
+from rolewise.grid import Cell, did_you_mean, matches
 
 
 def deep_merge(base: dict, overlay: dict) -> dict:
@@ -31,8 +31,7 @@ def read_raw(paths: list[str | Path]) -> dict:
     raw: dict = {}
     for path in map(Path, paths):
         if not path.is_file():
-            presets = ", ".join(sorted(p.name for p in Path("workflow/presets").glob("*.yaml")))
-            raise ConfigError([f"{path}: no such configuration file (presets: {presets})"])
+            raise ConfigError([f"{path}: no such configuration file{_where_from(path)}"])
         try:
             content = yaml.safe_load(path.read_text())
         except yaml.YAMLError as error:
@@ -69,12 +68,21 @@ def load(paths: list[str | Path]) -> Config:
     return parse(read_raw(paths))
 
 
+def _where_from(path: Path) -> str:
+    """What to do about a missing file: name a preset, or go where the presets are."""
+    presets = ", ".join(sorted(p.name for p in Path("workflow/presets").glob("*.yaml")))
+    if presets:
+        return f" (presets, in workflow/presets: {presets})"
+    return f" in {Path.cwd()}; change into the folder of the clone, where config.yaml is"
+
+
 def _explain(error: ValidationError) -> list[str]:
     lines = []
     for item in error.errors():
         key = ".".join(str(part) for part in item["loc"]) or "configuration"
         if item["type"] == "extra_forbidden":
-            lines.append(f"{key}: unknown key")
+            hint = did_you_mean(str(item["loc"][-1]), _keys(item["loc"][:-1]))
+            lines.append(f"{key}: unknown key{hint}")
         elif item["type"] == "missing":
             lines.append(f"{key}: required key is missing")
         elif item["type"] == "value_error" and not item["loc"]:
@@ -82,6 +90,27 @@ def _explain(error: ValidationError) -> list[str]:
         else:
             lines.append(f"{key}: {item['msg']} (got {item['input']!r})")
     return lines
+
+
+def _keys(location: tuple[int | str, ...]) -> list[str]:
+    """The keys of the section at `location`; names and positions on the way are passed over."""
+    sections: list[type[BaseModel]] = [Config]
+    for part in location:
+        inner = [
+            found
+            for section in sections
+            if part in section.model_fields
+            for found in _sections(section.model_fields[part].annotation)
+        ]
+        sections = inner or sections
+    return [key for section in sections for key in section.model_fields]
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """The sections that a type is made of: itself, an item's, a value's, every alternative."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _sections(part)]
 
 
 def _try_settings(raw: dict, settings: dict[str, Any], where: str) -> list[str]:

@@ -10,6 +10,7 @@ from rolewise.config.cells import Grid, Match
 from rolewise.config.section import Count, Decay, Fraction, Name, OrMore, Positive, Section
 from rolewise.config.sources import DataSpec, ModelSpec
 from rolewise.consistency import WORKFLOWS
+from rolewise.grid import did_you_mean
 
 
 class Workflow(Section):
@@ -339,6 +340,7 @@ class Config(Section):
         def known(key: str, values: list[str], allowed: list[str]) -> None:
             problems.extend(
                 f"{key}: '{value}' is not one of {', '.join(sorted(allowed))}"
+                f"{did_you_mean(value, allowed)}"
                 for value in values
                 if value not in allowed
             )

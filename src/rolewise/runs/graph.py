@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fcntl
 import os
 import sys
@@ -30,6 +29,7 @@ from rolewise.grid import (
     Cell,
     base_of,
     matches,
+    nearest,
     seeds_of,
     trained_cells,
     transfers,
@@ -138,8 +138,8 @@ class Graph:
     def cell(self, name: str) -> Cell:
         """The cell called `name`; an unknown name is an error that suggests the nearest one."""
         if name not in self._cells:
-            near = difflib.get_close_matches(name, self._cells, n=1, cutoff=0)
-            hint = f"did you mean {near[0]}? " if near else ""
+            near = nearest(name, self._cells, cutoff=0)
+            hint = f"did you mean {near}? " if near else ""
             raise RolewiseError(f"unknown cell {name}; {hint}`rolewise grid` lists all cells")
         return self._cells[name]
 
