@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -145,12 +146,25 @@ def test_report_prints_where_it_is(rolewise, home):
     assert (home / "results/report/index.html").is_file()
 
 
+def test_claims_are_counted_by_verdict(rolewise, home):
+    rolewise("collect")
+    *paths, counts = rolewise("claims").splitlines()
+    assert paths == ["results/claims/claims.json", "results/claims/claims.md"]
+    given = [claim["verdict"] for claim in json.loads((home / paths[0]).read_text())]
+    verdicts = ("supported", "contradicted", "not decidable here")
+    assert counts == ", ".join(f"{given.count(verdict)} {verdict}" for verdict in verdicts)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["show", "Votng-IP-0.1M-Math"], "did you mean 'Voting-IP-0.1M-Math'"),
         (["show", CELL, "--seed", "7"], "summary.json: not there; `snakemake --cores 2 results/"),
-        (["show", CELL, "--results", "nowhere"], "nowhere: no such results folder"),
+        (["show", CELL.lower()], f"did you mean '{CELL}'"),
+        (
+            ["show", CELL, "--results", "nowhere"],
+            "nowhere: no such results folder; --results takes",
+        ),
         (["trajectories", CELL, "--problem", "999"], "hold 12 problems, math-0000 to math-0011"),
         (["trajectories", CELL, "--problem", "1", "--checkpoint", "base"], "Base twin"),
         (["trajectories", CELL, "--seed", "3"], "trajectories.parquet: not there"),

@@ -63,8 +63,14 @@ def claims(configfile: ConfigFiles = None) -> None:
     Example: `rolewise claims`
     """
     from rolewise.analysis.claims import write_claims
+    from rolewise.analysis.evidence import CONTRADICTED, SUPPORTED, UNDECIDED
+    from rolewise.analysis.sources import read_json
 
-    _say(write_claims(read_config(configfile)))
+    written = write_claims(read_config(configfile))
+    _say(written)
+    given = [claim["verdict"] for claim in read_json(written[0])]
+    verdicts = (SUPPORTED, CONTRADICTED, UNDECIDED)
+    typer.echo(", ".join(f"{given.count(verdict)} {verdict}" for verdict in verdicts))
 
 
 def _say(paths: list) -> None:
