@@ -53,6 +53,7 @@ def test_a_pipe_gets_whole_lines(folder):
 def test_a_clean_study_passes_the_audit(folder):
     done = rolewise(folder, "audit")
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "results has no finished results of this study yet.\n"
 
 
 def test_cleaning_is_dry_unless_told_otherwise(folder):

@@ -9,9 +9,12 @@ from __future__ import annotations
 import errno
 import importlib
 import sys
+from typing import Annotated
 
 import typer
 
+from rolewise import __version__
+from rolewise.cli.options import given_configfiles, with_configfiles
 from rolewise.errors import RolewiseError
 
 ELSEWHERE = "make it writable, or set results_dir to a folder that is"
@@ -29,11 +32,30 @@ GROUPS = ("run", "grade", "paper", "inspect", "browse", "paper_scale")
 
 app = typer.Typer(
     name="rolewise",
-    help="Train, evaluate and analyse multi-agent LLM workflows. Start with `rolewise doctor`.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rolewise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Train, evaluate and analyse multi-agent LLM workflows. Start with `rolewise doctor`."""
+
+
 for group in GROUPS:
     importlib.import_module(f"rolewise.cli.{group}").register(app)
 
@@ -46,19 +68,19 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
+    files = given_configfiles(sys.argv)
     try:
         app()
     except RolewiseError as error:
         if debug:
             raise
-        for line in str(error).split("\n"):
+        for line in with_configfiles(str(error), files).split("\n"):
             print(f"rolewise: error: {line}", file=sys.stderr)
         sys.exit(error.exit_code)
     except OSError as error:
         if debug or error.errno not in REFUSALS:
             raise
         where = error.filename or "output"
-        print(
-            f"rolewise: error: {where}: {error.strerror}; {REFUSALS[error.errno]}", file=sys.stderr
-        )
+        remedy = with_configfiles(REFUSALS[error.errno], files)
+        print(f"rolewise: error: {where}: {error.strerror}; {remedy}", file=sys.stderr)
         sys.exit(RolewiseError.exit_code)

@@ -131,6 +131,7 @@ def compare(
         pairs = [(cell, cell) for cell in trained_cells(config) + base_cells(config)]
     else:
         pairs = [(parse_cell(config, a), parse_cell(config, b or a))]
+        _require_one_task(*pairs[0])
     names = (a or str(sides[0].root), b or a or str(sides[1].root))
     if names[0] == names[1]:
         names = (str(sides[0].root), str(sides[1].root))
@@ -232,8 +233,21 @@ def _at(config: Config, folder: Path | None) -> Config:
     """`config` with the results in `folder`, if one is named; the folder has to be there."""
     root = folder or Path(config.results_dir)
     if not root.is_dir():
-        raise DataError(f"{root}: no such results folder; `make reproduce` makes one")
+        remedy = (
+            f"--results takes the folder of a study's results, such as {config.results_dir}"
+            if folder
+            else "`snakemake --cores all` runs the study into it"
+        )
+        raise DataError(f"{root}: no such results folder; {remedy}")
     return config.model_copy(update={"results_dir": str(root)})
+
+
+def _require_one_task(a: Cell, b: Cell) -> None:
+    if a.task != b.task:
+        raise RolewiseError(
+            f"{a} and {b} are cells of different tasks and share no problem; "
+            "compare two cells of one task"
+        )
 
 
 def _folder(config: Config, name: str, seed: int) -> Path:

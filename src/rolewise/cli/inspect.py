@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rolewise.cli.options import ConfigFiles, read_config
+from rolewise.cli.options import ConfigFiles, read_config, with_configfiles
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -134,12 +134,17 @@ def audit(configfile: ConfigFiles = None) -> None:
     Prints the exact command that renews each. Example: `rolewise audit`
     """
     from rolewise.runs.audit import audit as find
+    from rolewise.runs.audit import has_results
 
-    stale = find(read_config(configfile), configfile or [])
+    config = read_config(configfile)
+    if not has_results(config):
+        print(f"{config.results_dir} has no finished results of this study yet.")
+        return
+    stale = find(config, configfile or [])
     for item in stale:
         print(f"{item.cell} seed {item.seed} is stale")
         for reason in item.reasons:
-            print(f"    {reason}")
+            print(f"    {with_configfiles(reason, configfile or [])}")
         print(f"    renew: {item.command}")
     if stale:
         sys.exit(1)
@@ -157,7 +162,8 @@ def doctor(configfile: ConfigFiles = None) -> None:
     findings = examine(Path(config.results_dir), config.sandbox.min_tier)
     table = _table("what", "", "found", "advice")
     for item in findings:
-        table.add_row(item.what, _coloured(item.level), item.found, item.advice)
+        advice = with_configfiles(item.advice, configfile or [])
+        table.add_row(item.what, _coloured(item.level), item.found, advice)
     _print(table)
     if any(item.level == "missing" for item in findings):
         sys.exit(1)

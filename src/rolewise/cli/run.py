@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from rolewise.cli.options import CellName, ConfigFiles, Seed, read_config
+from rolewise.config import Config
 from rolewise.errors import RolewiseError
-from rolewise.grid import parse_cell
+from rolewise.grid import Cell, did_you_mean, parse_cell
 
 TaskName = Annotated[str, typer.Argument(help="Math, Code or a task of your own.")]
 Scale = Annotated[str, typer.Argument(help="Model scale, a key of `models`.")]
@@ -70,8 +71,7 @@ def train(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> Non
 
     Example: `rolewise train Voting-IP-0.3M-Math --seed 0`
     """
-    config = _start(configfile)
-    known = parse_cell(config, cell)
+    config, known = _begin(configfile, cell)
     processes = config.resources.processes
     if processes > 1 and "WORLD_SIZE" not in os.environ:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
@@ -88,8 +88,7 @@ def evaluate(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> 
     """
     from rolewise.evaluation.evaluate import evaluate as run
 
-    config = _start(configfile)
-    run(config, parse_cell(config, cell), seed)
+    run(*_begin(configfile, cell), seed)
 
 
 def summarise(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None:
@@ -136,9 +135,21 @@ def swap(cell: CellName, seed: Seed = 0, configfile: ConfigFiles = None) -> None
 
 def _known(what: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
-        raise RolewiseError(f"unknown {what} '{name}'; this study has {', '.join(names)}")
+        raise RolewiseError(
+            f"unknown {what} '{name}'; this study has {', '.join(names)}{did_you_mean(name, names)}"
+        )
 
 
-def _start(configfile: ConfigFiles):
+def _start(configfile: ConfigFiles) -> Config:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s  %(message)s", datefmt="%H:%M:%S")
     return read_config(configfile)
+
+
+def _begin(configfile: ConfigFiles, name: str) -> tuple[Config, Cell]:
+    """Configuration and cell, once data, model and prompts are there: a refusal leaves no state."""
+    from rolewise.runs.provenance import inputs
+
+    config = _start(configfile)
+    cell = parse_cell(config, name)
+    inputs(config, cell)
+    return config, cell

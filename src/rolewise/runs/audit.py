@@ -35,6 +35,14 @@ def audit(config: Config, files: Sequence[Path] = ()) -> list[Stale]:
     return [item for item in found if item is not None]
 
 
+def has_results(config: Config) -> bool:
+    """Whether there is a result of the grid that an audit could judge."""
+    graph = Graph(config)
+    made = graph.paths(graph.trained, "manifest.json")
+    made += graph.paths(graph.trained + graph.base, "evaluations.parquet")
+    return any(Path(file).is_file() for file in made)
+
+
 def _training(
     config: Config, graph: Graph, files: Sequence[Path], cell: Cell, seed: int
 ) -> Stale | None:
