@@ -77,6 +77,7 @@ class Assumptions:
 NOTES = """\
 Times: decoding reads weights and live key-value cache once per token of all running calls; prefill costs
 2 FLOP per weight and token; an update costs 10 (forward, recomputation, backward through frozen weights,
-log-probs before and after), plus a fixed cost per optimiser step. No overlap of phases is assumed. Memory: fp32 adapters, AdamW moments,
-role accumulators and running means; layer inputs kept by gradient checkpointing, one layer recomputed;
-logits for a chunk of tokens. Episodes use every turn that the workflow allows, with embedded models one."""
+log-probs before and after), plus a fixed cost per optimiser step. No overlap of phases is assumed. Making
+data and base models is left out. Memory: fp32 adapters, AdamW moments, role accumulators and running means;
+layer inputs kept by gradient checkpointing, one layer recomputed; logits for a chunk of tokens. Episodes use
+every turn that the workflow allows; the time of embedded models is that of one turn."""
