@@ -56,6 +56,13 @@ def test_missing_cell_shows_as_a_gap(copied):
     assert "Voting-SP-0.1M-Math" not in (folder / "trajectories.html").read_text()
 
 
+def test_an_untrained_cell_has_dashes_where_only_training_makes_numbers(report):
+    page = (report / "cells.html").read_text()
+    [row] = [row for row in page.split("<tr>") if ">Voting-Base-0.1M-Math<" in row]
+    assert row.count("<td>–</td>") == 3
+    assert "missing</span>" not in row
+
+
 def test_frozen_results_degrade_with_a_note(copied):
     config, layout = copied
     for path in layout.root.rglob("*.parquet"):
