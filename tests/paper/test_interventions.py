@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from rolewise.grid import Cell
-from rolewise.paper import build, effects
+from rolewise.paper import build, effects, figure_8
 from rolewise.paper.study import Study
+from rolewise.paper.style import styled
 from rolewise.records import CELLS, write_csv
 from rolewise.runs import reference
 from tests.configs import config
@@ -34,6 +35,10 @@ def test_a_study_without_interventions_shows_the_shipped_ones_and_says_so(tmp_pa
     assert source.config.preset == "effects"
     assert build._labelled("Caption.", own, source).startswith("Shipped reference results")
     assert build.source_of(own, "table", 1) is own
+    with styled():
+        figure = figure_8.draw(figure_8.data(source), source)
+    assert "Shipped reference results, preset effects" in figure.get_supxlabel()
+    assert "Shipped" not in own.footer()
 
 
 def test_a_study_with_interventions_shows_its_own(tmp_path, shipped):

@@ -63,7 +63,11 @@ def source_of(study: Study, kind: str, number: int) -> Study:
     shipped = (kind, number) in INTERVENTIONS and not study.config.grid.variants
     if shipped and (MECHANISM / "manifest.json").is_file():
         manifest = json.loads((MECHANISM / "manifest.json").read_text())
-        return Study(parse(manifest["config"]), read_cells_file(MECHANISM / "tables/cells.csv.gz"))
+        return Study(
+            parse(manifest["config"]),
+            read_cells_file(MECHANISM / "tables/cells.csv.gz"),
+            shipped=True,
+        )
     return study
 
 

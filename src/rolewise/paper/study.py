@@ -44,10 +44,14 @@ GAP = Estimate(*[math.nan] * 5)
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Rows of `records.CELLS`, text columns without gaps, and the configuration."""
+    """Rows of `records.CELLS`, text columns without gaps, and the configuration.
+
+    `shipped`: reference results that come with the project, shown in a study that has none of its own.
+    """
 
     config: Config
     cells: pd.DataFrame
+    shipped: bool = False
 
     @functools.cached_property
     def _places(self) -> dict[tuple[str, str], np.ndarray]:
@@ -156,7 +160,9 @@ class Study:
         `split` names the half whose problems are counted, None where none are.
         """
         seeds = self.config.seeds
-        parts = [f"Preset {self.config.preset}"]
+        parts = [
+            f"{'Shipped reference results, preset' if self.shipped else 'Preset'} {self.config.preset}"
+        ]
         parts.append(f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}")
         if split:
             counts = sorted({int(n) for n in self.rows("accuracy", split).n if n > 0})
