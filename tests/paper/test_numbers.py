@@ -177,6 +177,54 @@ def test_the_cliff_cell_is_the_one_shown(study):
     assert "Voting-IP-0.3M-Math" in set(figure_6.data(study).cell)
 
 
+def test_the_fall_in_the_title_is_that_of_the_curve(study):
+    data = figure_6.data(study)
+    cell = Cell("Voting", "IP", "0.3M", "Math")
+    rows = data[(data.cell == cell.name) & (data.panel == figure_6.ACCURACY)]
+    curve = rows.set_index("step").value
+    drop = study.one(cell, "cliff_drop", "terminal")
+    assert curve[best_step(study, cell)] - curve.iloc[-1] == pytest.approx(100 * drop.value)
+    assert f"n = {drop.n:.0f}" in figure_6._verdict(study, cell, True)
+
+
+def test_the_caption_of_figure_6_promises_no_cliff_and_explains_negative_chi2(study):
+    caption = figure_6.caption(study, figure_6.data(study))
+    assert "cliff" not in figure_6.TITLE and "the estimate can be negative" in caption
+
+
+@pytest.mark.parametrize("module", [figure_6, figure_7])
+def test_legends_of_roles_lie_on_no_curve(study, module):
+    with styled():
+        figure = module.draw(module.data(study), study)
+        figure.draw_without_rendering()
+    legends = [(axes, axes.get_legend()) for axes in figure.axes if axes.get_legend()]
+    assert legends
+    for axes, legend in legends:
+        box = legend.get_window_extent()
+        assert box.y0 >= axes.bbox.y1 and box.y1 <= axes.title.get_window_extent().y0
+
+
+def test_both_dotted_lines_of_figure_7_are_named(study):
+    with styled():
+        figure = figure_7.draw(figure_7.data(study), study)
+    [words] = [text.get_text() for text in figure.legends[0].texts if "above" in text.get_text()]
+    assert "equal shares" in words and "orthogonal slots" in words
+
+
+def test_policies_stand_in_figure_2_as_in_its_legend(study):
+    with styled():
+        figure = figure_2.draw(figure_2.data(study), study)
+    named = [text.get_text() for text in figure.legends[0].texts]
+    assert sorted(figure_2.OFFSET, key=figure_2.OFFSET.get) == [n for n in named if n != "SA-RL"]
+
+
+def test_no_accuracy_axis_of_figure_3_goes_above_100(study):
+    data = figure_3.data(study).assign(ip=99.0, sp=98.0, ip_hi=100.0, sp_hi=100.0)
+    with styled():
+        [axes] = figure_3.draw(data, study).axes
+    assert axes.get_xlim()[1] == axes.get_ylim()[1] == 100
+
+
 def test_gradient_shares_are_those_of_the_shared_adapter(study):
     data = figure_7.data(study)
     shares = data[data.panel == figure_7.SHARE]

@@ -96,3 +96,29 @@ def test_the_topology_figure_draws_a_workflow_of_ones_own():
     assert set(debate[debate.policy == "IP"].adapter) == {"debater", "judge"}
     assert set(debate[debate.policy == "SP"].adapter) == {"shared"}
     assert {"Debate, IP", "Debate, SP"} <= {axes.get_title() for axes in figure.axes}
+
+
+def test_the_problem_stands_in_every_prompt_that_the_figure_marks():
+    study = Study(config(), pd.DataFrame())
+    data = figure_1.data(study)
+    marked = data[(data.kind == "problem") & (data.policy == "IP")]
+    roles = {(row.workflow, row.target.split(":")[0]) for row in marked.itertuples()}
+    assert {
+        ("Voting", "aggregator"),
+        ("Eval-Opt", "evaluator"),
+        ("Orch-Workers", "worker"),
+    } <= roles
+
+
+def test_names_of_roles_fit_into_their_boxes():
+    study = Study(config(), pd.DataFrame())
+    with styled():
+        figure = figure_1.draw(figure_1.data(study), study)
+        figure.draw_without_rendering()
+    texts = [(axes, text) for axes in figure.axes for text in axes.texts]
+    [*widths] = [
+        text.get_window_extent().transformed(axes.transData.inverted()).width
+        for axes, text in texts
+        if text.get_text() == "orchestrator"
+    ]
+    assert widths and max(widths) < 2 * (figure_1.HALF_WIDTH - 0.04)

@@ -20,8 +20,8 @@ from rolewise.workflows.base import topology
 
 TITLE = "Workflow topologies and policy routing"
 
-HALF_WIDTH, HALF_HEIGHT = 0.46, 0.15
-COLUMN, ROW = 1.26, 0.52
+HALF_WIDTH, HALF_HEIGHT = 0.52, 0.15
+COLUMN, ROW = 1.38, 0.52
 # Inches of a unit of the drawing, at most; a node's label fills its box at this scale.
 UNIT = 0.52
 
@@ -30,7 +30,8 @@ def data(study: Study) -> pd.DataFrame:
     """A row per call slot, text edge and graded output of every workflow and policy.
 
     `kind` is call (source = role:slot, with its round, turns and the adapter that its tokens
-    update), text (the target's prompt contains the source's output) or graded.
+    update), problem (it stands in the target's prompt), text (the target's prompt contains the
+    source's output) or graded.
     """
     config = study.config
     pairs = [(workflow, p) for workflow in config.grid.workflows for p in config.grid.policies]
@@ -63,6 +64,8 @@ def _rows(recording: Recording, workflow: str, policy: str) -> pd.DataFrame:
             adapter=adapter_of(policy, call.role),
         )
     for item in recording.calls:
+        if item.problem:
+            add("problem", "", name[item.call.key])
         for key in item.reads:
             if name[key] != name[item.call.key]:
                 add("text", name[key], name[item.call.key])
@@ -108,14 +111,14 @@ def _legend(axes: Axes) -> None:
     axes.axis("off")
     axes.set(xlim=(0, 1), ylim=(0, 1))
     entries = (
-        "problem",
+        "problem; on a box:\nin its prompt, too",
         "graded answer",
         "text goes into\nthe prompt of",
         "adapter that its\ntokens update",
     )
     for y, entry in zip((0.85, 0.66, 0.43, 0.16), entries, strict=True):
         axes.text(0.32, y, entry, fontsize=5.5, va="center", linespacing=1.05)
-    axes.plot(0.15, 0.85, "o", color=style.BLACK, markerfacecolor="white", markersize=4)
+    _problem(axes, 0.15, 0.85)
     axes.plot(0.15, 0.66, "o", color=style.BLACK, markersize=4)
     _arrow(axes, (0.03, 0.43), (0.26, 0.43))
     axes.add_patch(
@@ -160,7 +163,10 @@ def _panel(axes: Axes, part: pd.DataFrame, reach: float, fontsize: float) -> Non
         _node(axes, place[call.source], role, colour[call.adapter], fontsize)
         if place[call.source][0] == 0:
             _arrow(axes, (-0.8, 0), _edge(place[call.source], -1))
-    axes.plot(-0.82, 0, "o", color=style.BLACK, markerfacecolor="white", markersize=4)
+    _problem(axes, -0.82, 0)
+    for x, y in (place[target] for target in part[part.kind == "problem"].target):
+        if x > 0:
+            _problem(axes, x - HALF_WIDTH + 0.08, y - HALF_HEIGHT, size=2.8)
     for role in roles:
         turns = calls[calls.source.str.partition(":")[0] == role].turns.iloc[0]
         x, y = min(
@@ -195,6 +201,10 @@ def _node(axes: Axes, centre: tuple, role: str, colour: str, fontsize: float) ->
         )
     )
     axes.text(*centre, role, ha="center", va="center", fontsize=fontsize)
+
+
+def _problem(axes: Axes, x: float, y: float, size: float = 4) -> None:
+    axes.plot(x, y, "o", color=style.BLACK, markerfacecolor="white", markersize=size, zorder=3)
 
 
 def _arrow(axes: Axes, start: tuple, end: tuple, bend: float = 0.0) -> None:
@@ -275,7 +285,7 @@ def _adapters(
 def caption(study: Study, data: pd.DataFrame) -> str:
     """What the picture shows."""
     return (
-        "Recorded by running each workflow: open circle = problem, filled circle = graded answer, "
+        "Recorded by running each workflow: open circle = problem (small, on a box: it stands in that prompt, too), filled circle = graded answer, "
         "solid arrows = whose text stands in whose prompt. A box's colour is the adapter (below) that its tokens "
         f"update. Widest and longest episode of a {study.config.grid.tasks[0]} problem. "
         f"Preset {study.config.preset}."

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rolewise.grid import SINGLE
+from rolewise.grid import ISOLATED, SHARED, SINGLE
 from rolewise.paper import style
 from rolewise.paper.study import Study
 
 TITLE = "Validation-accuracy change against the base model"
+
+# From left to right as in the legend.
+OFFSET = {SHARED: -0.16, ISOLATED: 0.16}
 
 
 def data(study: Study) -> pd.DataFrame:
@@ -38,11 +41,11 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
             panel.axhline(0, color=style.BLACK, linewidth=0.6)
             for policy in policies:
                 rows = part[part.policy == policy].set_index("workflow").reindex(workflows)
-                offset = {"IP": -0.16, "SP": 0.16}.get(policy, 0.0)
+                offset = OFFSET.get(policy, 0.0)
                 place = [k + offset for k in range(len(workflows))]
                 style.points(panel, place, rows, **style.policy_style(policy) | {"linestyle": ""})
             for gap in part[part.value.isna()].itertuples():
-                offset = {"IP": -0.16, "SP": 0.16}.get(gap.policy, 0.0)
+                offset = OFFSET.get(gap.policy, 0.0)
                 centre = workflows.index(gap.workflow) + offset
                 panel.axvspan(centre - 0.12, centre + 0.12, **style.GAP)
             panel.set_xticks(range(len(workflows)), [_short(name) for name in workflows])

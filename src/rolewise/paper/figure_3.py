@@ -26,7 +26,7 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
         style.say_missing(axes, "no matched pair")
     else:
         matched.scatter(axes, frame)
-        matched.diagonal(axes)
+        matched.diagonal(axes, highest=100)
         axes.text(0.03, 0.97, "IP higher", transform=axes.transAxes, va="top", color="0.35")
         axes.text(0.97, 0.03, "SP higher", transform=axes.transAxes, ha="right", color="0.35")
     axes.set(xlabel="SP: peak accuracy (%)", ylabel="IP: peak accuracy (%)")

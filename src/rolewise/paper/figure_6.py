@@ -1,4 +1,4 @@
-"""Figure 6: training dynamics of the cells that fall off an accuracy cliff."""
+"""Figure 6: training dynamics of the cells that fall off an accuracy cliff, or might have."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from rolewise.paper.study import Study
 from rolewise.paper.text import interval
 from rolewise.workflows.base import topology
 
-TITLE = "Training dynamics of cliff cells"
+TITLE = "Training dynamics and the fall after the peak"
 
 MOST = 4
 ACCURACY = "accuracy (%)"
+# The half on which the fall is measured, so that title and curve show the same problems.
+HALF = "report"
 # Metric -> axis label.
 AMPLITUDES = {"chi2_update": "χ² of the update", "perplexity": "training perplexity"}
 COLUMNS = ["cell", "cliff", "panel", "role", "step", "value", "lo", "hi"]
@@ -36,7 +38,7 @@ def data(study: Study) -> pd.DataFrame:
                     study.curve(cell, metric, "train", role).assign(panel=label, role=role)
                 )
                 frames[-1]["cell"], frames[-1]["cliff"] = cell.name, fell
-        accuracy = study.curve(cell, "accuracy", "all").assign(panel=ACCURACY, role="all")
+        accuracy = study.curve(cell, "accuracy", HALF).assign(panel=ACCURACY, role="all")
         accuracy[["value", "lo", "hi"]] *= 100
         frames.append(accuracy.assign(cell=cell.name, cliff=fell))
     if not frames:
@@ -62,7 +64,7 @@ def _chosen(study: Study) -> list[tuple[Cell, bool]]:
 def draw(frame: pd.DataFrame, study: Study) -> Figure:
     """A column per cell; amplitudes above, accuracy below with best and last checkpoint marked."""
     chosen = _chosen(study)
-    figure = style.page(height=4.0, width=min(style.PAGE, 1.1 + 2.3 * max(len(chosen), 1)))
+    figure = style.page(height=4.3, width=min(style.PAGE, 1.1 + 2.3 * max(len(chosen), 1)))
     if not chosen:
         style.say_missing(
             figure.subplots(), "no cliff, and none of the paper's cells in this preset"
@@ -71,7 +73,9 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
     axes = figure.subplots(3, len(chosen), sharex="all", sharey="row", squeeze=False)
     for j, (cell, fell) in enumerate(chosen):
         part = frame[frame.cell == cell.name]
-        axes[0, j].set_title(f"{cell.name}\n{_verdict(study, cell, fell)}")
+        axes[0, j].set_title(
+            f"{cell.name}\n{_verdict(study, cell, fell)}", fontsize=7.5 if len(chosen) < MOST else 6
+        )
         roles = topology(study.config, cell.workflow).roles
         for i, label in enumerate(AMPLITUDES.values()):
             _amplitude(axes[i, j], part[part.panel == label], roles)
@@ -83,8 +87,10 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
             style.percent_axis(axes[i, 0])
         else:
             style.amplitude_scale(axes[i, 0].yaxis, frame[frame.panel == label].value)
-    style.role_legends(axes[0])
-    style.footnote(figure, f"Shaded: {study.interval}. {study.footer('all')}")
+    style.role_legends(axes[0], columns=2)
+    style.footnote(
+        figure, f"Accuracy: {HALF} half. Shaded: {study.interval}.\n{study.footer(HALF)}"
+    )
     return figure
 
 
@@ -93,7 +99,7 @@ def _verdict(study: Study, cell: Cell, fell: bool) -> str:
     if math.isnan(drop.value):
         return "no results"
     fall = interval(*(100 * x for x in (drop.value, drop.lo, drop.hi)))
-    return f"{'falls' if fell else 'no cliff:'} {fall}"
+    return f"{'falls' if fell else 'no cliff:'} {fall}\n(points, n = {drop.n:.0f})"
 
 
 def _amplitude(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
@@ -130,6 +136,7 @@ def caption(study: Study, data: pd.DataFrame) -> str:
         f"{what} A cliff: accuracy at the best checkpoint minus that at the last, on the report half, is at "
         f"least {100 * drop:g} points and its paired 95 % interval excludes 0; the number in the "
         "title. Above: χ² after against before the update and training perplexity of every role "
-        "(logarithmic where they span much); below: accuracy on all validation problems, dotted: best and last "
-        f"checkpoint of each seed. Shaded: {study.interval}. {study.footer('all')}"
+        "(logarithmic where they span much). χ² is estimated from the step's tokens as their mean of ρ² − 1; "
+        "unlike χ² itself, the estimate can be negative. Below: accuracy on the same report half, dotted: best "
+        f"and last checkpoint of each seed. Shaded: {study.interval}. {study.footer(HALF)}"
     )

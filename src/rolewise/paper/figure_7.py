@@ -16,7 +16,7 @@ from rolewise.workflows.base import topology
 TITLE = "Gradient share of roles and coherence of parallel slots"
 
 SHARE, COHERENCE = "gradient share", "coherence"
-ORTHOGONAL = {"color": style.GREY, "linestyle": ":", "linewidth": 0.8}
+DOTTED = {"color": style.GREY, "linestyle": ":", "linewidth": 0.8}
 
 
 def data(study: Study) -> pd.DataFrame:
@@ -83,24 +83,28 @@ def draw(frame: pd.DataFrame, study: Study) -> Figure:
     handles = style.policy_handles(
         [p for p in (SHARED, ISOLATED) if p in study.config.grid.policies]
     )
-    if frame.orthogonal.notna().any():
-        handles.append(Line2D([], [], **ORTHOGONAL, label="orthogonal slots, 1/n"))
+    handles.append(Line2D([], [], **DOTTED, label=_dotted(frame)))
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
     for row in axes:
         low, high = row[0].get_ylim()
         row[0].set_ylim(min(0, low), max(1, high))
     axes[0, 0].set_yticks([0, 0.25, 0.5, 0.75, 1])
-    style.role_legends(axes[0])
+    style.role_legends(axes[0], columns=3)
     scale, task = study.dynamics
     style.footnote(figure, f"{study.scale_label(scale)}, {task}. No interval. {study.footer(None)}")
     return figure
+
+
+def _dotted(frame: pd.DataFrame) -> str:
+    below = ", below: orthogonal slots (1/n)" if frame.orthogonal.notna().any() else ""
+    return f"above: equal shares of roles{below}"
 
 
 def _shares(axes: Axes, part: pd.DataFrame, roles: tuple[str, ...]) -> None:
     if part.value.notna().sum() == 0:
         style.say_missing(axes, ticks=True)
         return
-    axes.axhline(1 / len(roles), color=style.GREY, linewidth=0.6, linestyle=":")
+    axes.axhline(1 / len(roles), **DOTTED)
     for i, role in enumerate(roles):
         rows = part[part.role == role]
         look = style.role_style(i)
@@ -115,7 +119,7 @@ def _slots(axes: Axes, part: pd.DataFrame, policies: list[str]) -> None:
     for policy, rows in part.groupby("policy", sort=False):
         axes.plot(rows.step, rows.value, **style.policy_style(policy))
     orthogonal = part.groupby("step").orthogonal.mean()
-    axes.plot(orthogonal.index, orthogonal, **ORTHOGONAL)
+    axes.plot(orthogonal.index, orthogonal, **DOTTED)
     style.say_lacking(axes, [policy for policy in policies if policy not in set(part.policy)])
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rolewise.paper import style
 
 SMALLEST, LARGEST = 14, 52
+# Markers that lie on each other stay visible.
+FILL = 0.55
 
 
 def scatter(axes: Axes, frame: pd.DataFrame) -> None:
@@ -35,16 +39,16 @@ def scatter(axes: Axes, frame: pd.DataFrame) -> None:
             row.ip,
             s=area(scales.index(row.scale), len(scales)),
             marker=style.marker_of(row.workflow, workflows),
-            facecolor=colour,
+            facecolor=to_rgba(colour, FILL),
             edgecolor="black",
             linewidth=0.5,
-            alpha=0.9,
             zorder=2,
+            clip_on=False,
         )
 
 
-def diagonal(axes: Axes, amplitudes: bool = False) -> None:
-    """Equal limits on both axes and the line on which both policies agree.
+def diagonal(axes: Axes, amplitudes: bool = False, highest: float = math.inf) -> None:
+    """Equal limits on both axes, none above `highest`, and the line on which both policies agree.
 
     `amplitudes` that differ by much get logarithmic axes.
     """
@@ -54,7 +58,7 @@ def diagonal(axes: Axes, amplitudes: bool = False) -> None:
     ends = forward(np.array(seen))
     low, high = ends.min(), ends.max()
     room = 0.08 * (high - low) or 0.1
-    limits = backward(np.array([low - room, high + room]))
+    limits = np.minimum(backward(np.array([low - room, high + room])), highest)
     axes.plot(limits, limits, color=style.GREY, linewidth=0.7, linestyle="--", zorder=0)
     if logarithmic:
         axes.set(xscale="log", yscale="log")
@@ -94,7 +98,7 @@ def _handles(frame: pd.DataFrame) -> list[list[Line2D]]:
             label=label,
             marker=marker,
             markersize=size,
-            markerfacecolor=colour,
+            markerfacecolor=to_rgba(colour, FILL),
             markeredgecolor="black",
             markeredgewidth=0.5,
         )

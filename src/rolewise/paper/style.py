@@ -6,6 +6,7 @@ own marker, line or hatch, so that a grey print still reads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -127,6 +128,7 @@ def amplitude_scale(axis: Axis, values: pd.Series) -> None:
         plain_log(axis)
     elif values.max() > 10 * NOISE:
         axis.axes.set_yscale("symlog", linthresh=NOISE, linscale=0.5)
+        axis.axes.margins(y=0.1)
         axis.set_major_formatter("{x:g}")
 
 
@@ -152,14 +154,27 @@ def plain_log(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def role_legends(row: Sequence[Axes]) -> None:
-    """A legend in every panel of a row that shares its scale, with room for it above the curves."""
-    entries = [len(axes.get_legend_handles_labels()[1]) for axes in row]
-    limits = row[0].transAxes.transform((0, 1 + 0.17 * max(entries)))
-    row[0].set_ylim(top=row[0].transData.inverted().transform(limits)[1])
-    for axes, count in zip(row, entries, strict=True):
+def role_legends(row: Sequence[Axes], columns: int) -> None:
+    """A legend between every panel of a row and its title, where it can lie on no curve."""
+    lines = 0
+    for axes in row:
+        count = len(axes.get_legend_handles_labels()[1])
+        lines = max(lines, math.ceil(count / columns))
         if count:
-            axes.legend(loc="upper left", borderpad=0.2)
+            axes.legend(
+                loc="lower left",
+                bbox_to_anchor=(0, 1),
+                ncols=min(count, columns),
+                fontsize=6,
+                borderpad=0.1,
+                borderaxespad=0.1,
+                labelspacing=0.2,
+                columnspacing=0.6,
+                handlelength=1.4,
+            )
+    for axes in row:
+        size = axes.title.get_fontsize()
+        axes.set_title(axes.get_title(), pad=4 + 8.5 * lines, fontsize=size)
 
 
 def say_lacking(axes: Axes, policies: Sequence[str]) -> None:
@@ -179,7 +194,8 @@ def say_lacking(axes: Axes, policies: Sequence[str]) -> None:
 
 def footnote(figure: Figure, text: str) -> None:
     """A small line below the panels: what every picture must say of itself."""
-    figure.supxlabel(text, x=0.995, ha="right", fontsize=5, color="0.35")
+    # The empty line keeps it off the axis label above.
+    figure.supxlabel(f"\n{text}", x=0.995, ha="right", fontsize=5, color="0.35")
 
 
 def say_missing(axes: Axes, text: str = "not available", ticks: bool = False) -> None:

@@ -11,16 +11,18 @@ from rolewise.tasks.problem import Problem
 from rolewise.workflows.base import Call, Reply, Topology
 
 LONGEST = 200
+PROBLEM = "<problem>"
 
 
 @dataclass(frozen=True)
 class Recorded:
     """One call of an episode: `round` counts the workflow's yields; `reads` are the earlier calls
-    whose text stands in its prompt."""
+    whose text stands in its prompt, `problem` says whether the problem does."""
 
     call: Call
     round: int
     reads: tuple[tuple[str, int, int], ...]
+    problem: bool
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class RecordingTask:
         self.name = name
 
     def ask(self, template: str, problem: Problem, **variables: Any) -> str:
-        """The template's name and everything that would be filled in."""
-        return f"{template} {variables!r}"
+        """The template's name and everything that would be filled in, the problem too."""
+        return f"{template} {problem.prompt} {variables!r}"
 
     def extract(self, text: str) -> str | None:
         """The whole text."""
@@ -70,14 +72,17 @@ def record(topology: Topology, config: Config, task: str) -> Recording:
 
     A workflow that does not end within 200 calls is a RolewiseError.
     """
-    problem = Problem(id="recorded", task=task, prompt="")
+    problem = Problem(id="recorded", task=task, prompt=PROBLEM)
     running = topology.run(problem, RecordingTask(task), config)
     recorded: list[Recorded] = []
     try:
         calls = next(running)
         number = 0
         while True:
-            recorded += [Recorded(call, number, _reads(call, recorded)) for call in calls]
+            recorded += [
+                Recorded(call, number, _reads(call, recorded), PROBLEM in _text(call))
+                for call in calls
+            ]
             if len(recorded) > LONGEST:
                 raise RolewiseError(
                     f"workflow '{topology.name}' made more than {LONGEST} calls in one episode; "
@@ -90,5 +95,9 @@ def record(topology: Topology, config: Config, task: str) -> Recording:
 
 
 def _reads(call: Call, earlier: list[Recorded]) -> tuple[tuple[str, int, int], ...]:
-    text = "\n".join(message.content for message in call.messages)
+    text = _text(call)
     return tuple(r.call.key for r in earlier if _mark(r.call) in text)
+
+
+def _text(call: Call) -> str:
+    return "\n".join(message.content for message in call.messages)
