@@ -104,11 +104,16 @@ def _print_table(plans: list) -> None:
             f"{item.kv_tokens:,}",
             f"{sum(step.values()):.1f}",
             *(f"{step[phase]:.1f}" for phase in ("sample", "grade", "update")),
-            f"{item.total_hours:,.1f}",
+            _hours(item.total_hours),
             "no" if item.refusals else "yes",
         )
     table.caption = (
         f"{len(plans)} trainings on {plans[0].device}, "
-        f"{sum(item.total_hours for item in plans):,.0f} device-hours with evaluation"
+        f"{_hours(sum(item.total_hours for item in plans))} device-hours with evaluation"
     )
     Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def _hours(value: float) -> str:
+    """Miniatures take minutes, a paper-scale study thousands of hours."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
