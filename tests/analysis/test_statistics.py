@@ -135,11 +135,6 @@ def test_pass_at_k_beyond_the_samples_is_an_error():
         st.pass_at_k([1, 2], [8, 4], 5)
 
 
-def test_minimum_detectable_effect_matches_the_textbook():
-    # (1.959964 + 0.841621) * 0.5 / 10
-    assert st.minimum_detectable_effect(0.5, 100) == pytest.approx(0.1400793, abs=1e-6)
-
-
 def test_holm_by_hand():
     # sorted 0.01*4, 0.02*3, 0.03*2, 0.5*1, then made monotone
     assert st.holm([0.03, 0.01, 0.5, 0.02]) == pytest.approx([0.06, 0.04, 0.5, 0.06])

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import re
 
+from docs import fill_benchmarks
 from docs.fill_results import FIGURES, README, SHOWN, filled
 from tests.docs.pages import ROOT
 
@@ -29,3 +30,10 @@ def test_the_readme_shows_the_shipped_reference_results():
     table = gzip.decompress((REFERENCE / "tables/cells.csv.gz").read_bytes())
     assert shown == [hashlib.sha256(table).hexdigest()]
     assert all((SHOWN / f"figure_{n}.png").is_file() for n in FIGURES)
+
+
+def test_the_performance_page_shows_the_measurements_in_the_repository():
+    page = fill_benchmarks.PAGE.read_text(encoding="utf-8")
+    marks = {match[2] for match in fill_benchmarks.BLOCK.finditer(page)}
+    assert marks == {"machine", "contenders", "summary", "scaling"}
+    assert fill_benchmarks.filled(page, fill_benchmarks.MEASURED) == page

@@ -235,14 +235,6 @@ def pass_at_k(correct_P: np.ndarray, samples_P: np.ndarray, k: int) -> np.ndarra
     return np.array([1 - np.prod(1 - k / np.arange(n - c + 1, n + 1)) for c, n in pairs])
 
 
-def minimum_detectable_effect(
-    standard_deviation: float, n: int, alpha: float = 0.05, power: float = 0.8
-) -> float:
-    """Smallest mean difference found with `power` at two-sided `alpha` over `n` problems (normal)."""
-    z = special.ndtri(1 - alpha / 2) + special.ndtri(power)
-    return float(z * standard_deviation / np.sqrt(n))
-
-
 def holm(p_values: np.ndarray) -> np.ndarray:
     """Holm's adjusted p-values (family-wise error), in the order given."""
     p_values = np.asarray(p_values, dtype=float)
