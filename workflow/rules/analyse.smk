@@ -66,4 +66,6 @@ rule collect_cells:
     message:
         "Collecting cells"
     shell:
-        'rolewise collect --processes {threads} --configfile "$ROLEWISE_CONFIG" > {log:q} 2>&1'
+        # Its processes share the cores; threads of each would only get into the others' way.
+        "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1;"
+        ' rolewise collect --processes {threads} --configfile "$ROLEWISE_CONFIG" > {log:q} 2>&1'
