@@ -60,6 +60,12 @@ def accuracy(stage: Stage, policy: Policy, routing: str) -> Interval:
     return share_interval(sum(grade.correct for grade in graded.grades), len(graded.grades))
 
 
+def summarised(config: Config, task: str) -> bool:
+    """Whether the single agent of `task` is trained and its best checkpoint is known."""
+    cell = parse_cell(config, f"SA-RL-135M-{task}")
+    return (layout(config).cell(cell, 0) / "summary.json").is_file()
+
+
 def evaluate(config: Config, task: str, problems: list[Problem]) -> dict:
     """Base model and best SA-RL checkpoint of a task on `problems`."""
     cell = parse_cell(config, f"SA-RL-135M-{task}")
@@ -86,11 +92,13 @@ def main() -> None:
     }
     # Prompts for whole solutions instead of the one-line answers that the preset trains.
     config = parse(with_settings(trained.model_dump(), {"caps": caps, "prompts": "full"}))
-    results = {
-        "GSM8K": evaluate(config, "Math", gsm8k()[: options.problems]),
-        "HumanEval": evaluate(config, "Code", humaneval()[: options.problems]),
-    }
-    text = json.dumps({"tokens": options.tokens} | results, indent=1)
+    results: dict = {"tokens": options.tokens}
+    for name, task, problems in (("GSM8K", "Math", gsm8k), ("HumanEval", "Code", humaneval)):
+        if summarised(config, task):
+            results[name] = evaluate(config, task, problems()[: options.problems])
+        else:
+            print(f"{name}: left out, SA-RL-135M-{task} is not trained and evaluated yet")
+    text = json.dumps(results, indent=1)
     (layout(config).root / OUT).write_text(text)
     print(text)
 
