@@ -32,28 +32,25 @@ def training_subset(config: Config, cell: Cell) -> dict:
         for k, v in own["training"].items()
         if k not in ("steps", "max_wall", "keep_checkpoints")
     }
-    return {
-        "cell": cell.name,
+    return _episodes(config, cell, own) | {
         "model": own["models"][cell.scale],
-        "data": own["tasks"][cell.task],
-        "caps": own["caps"][cell.task],
         "training": training,
+        "lora": own["lora"],
+        "ledger": own["ledger"],
         "threads": own["resources"]["threads"],
         "processes": own["resources"]["processes"],
-        "extensions": _extensions(config, cell),
-    } | {
-        key: own[key]
-        for key in (
-            "prompts",
-            "enable_thinking",
-            "workflow",
-            "sampling",
-            "lora",
-            "reward",
-            "ledger",
-            "sandbox",
-        )
     }
+
+
+def _episodes(config: Config, cell: Cell, own: dict) -> dict:
+    """What changes the episodes of `cell` under any model: of its trainings and evaluations alike."""
+    keys = ("prompts", "enable_thinking", "workflow", "sampling", "reward", "sandbox")
+    return {
+        "cell": cell.name,
+        "data": own["tasks"][cell.task],
+        "caps": own["caps"][cell.task],
+        "extensions": _extensions(config, cell),
+    } | {key: own[key] for key in keys}
 
 
 def _extensions(config: Config, cell: Cell) -> dict:
@@ -71,24 +68,9 @@ def _only(entries: dict[str, str], name: str) -> dict[str, str]:
 def evaluation_subset(config: Config, cell: Cell) -> dict:
     """What changes the evaluation of a checkpoint of `cell`, given the checkpoint."""
     own = for_cell(config, cell).model_dump()
-    return {
-        "cell": cell.name,
-        "evaluation": {
-            k: v for k, v in own["evaluation"].items() if k not in ("transfer_scales", "role_swap")
-        },
-        "data": own["tasks"][cell.task],
-        "caps": own["caps"][cell.task],
-        "extensions": _extensions(config, cell),
-    } | {
-        key: own[key]
-        for key in (
-            "prompts",
-            "enable_thinking",
-            "workflow",
-            "sampling",
-            "reward",
-            "sandbox",
-        )
+    settings = own["evaluation"].items()
+    return _episodes(config, cell, own) | {
+        "evaluation": {k: v for k, v in settings if k not in ("transfer_scales", "role_swap")}
     }
 
 
