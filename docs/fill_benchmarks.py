@@ -33,14 +33,13 @@ def trainers(results: dict) -> str:
             f"{one.step[0]:.2f} ({one.step[1]:.2f}-{one.step[2]:.2f})",
             f"{one.parts['sample']:.2f}",
             f"{one.parts['update']:.2f}",
-            f"{one.rows:.0f}",
             f"{one.sampled_tok_s:,.0f}",
             f"{one.trained_tok_s:,.0f}",
             f"{one.peak_memory_mb:,.0f}",
         ]
         for one in contenders(results["runs"])
     ]
-    heads = ["contender", "step, s", "sampling, s", "update, s", "rows", "sampled tok/s"]
+    heads = ["contender", "step, s", "sampling, s", "update, s", "sampled tok/s"]
     return _table([*heads, "trained tok/s", "peak, MB"], rows)
 
 
