@@ -415,3 +415,16 @@ def test_the_ledger_is_written_as_a_list_and_as_a_page(study):
     captured = next(claim for claim in claims if claim["id"] == "8a")
     assert captured["verdict"] == UNDECIDED and "speaks for the statement" in captured["why"]
     assert all(claim["verdict"] == UNDECIDED for claim in claims if claim["lo"] is None)
+
+
+def test_a_statistic_that_the_data_leave_undefined_is_published_without_value():
+    claim = Claim("2a", 2, "s", "t", float("nan"), None, None, 3, SUPPORTED, "why")
+    published = finished(claim)
+    assert published.value is None and published.verdict == UNDECIDED
+    json.dumps(asdict(published), allow_nan=False)
+
+
+def test_only_a_decided_claim_holds_by_construction():
+    claim = Claim("1a", 1, "s", "t", 0.9, 0.8, 1.0, 9, SUPPORTED, "why", by_construction=True)
+    assert finished(claim).by_construction
+    assert not finished(replace(claim, verdict=UNDECIDED)).by_construction

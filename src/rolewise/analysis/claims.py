@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 from tabulate import tabulate
@@ -38,10 +39,20 @@ def judge(evidence: Evidence) -> list[Claim]:
 
 
 def finished(claim: Claim) -> Claim:
-    """The claim as it is published: without an interval no verdict, and first what it was judged on."""
+    """The claim as it is published: without an interval no verdict, and first what it was judged on.
+
+    A statistic that the data leave undefined (NaN) has no value.
+    """
     verdict = UNDECIDED if claim.lo is None else claim.verdict
+    undefined = claim.value is None or math.isnan(claim.value)
     on = f"Judged on {claim.judged_on}. " if claim.judged_on else ""
-    return dataclasses.replace(claim, verdict=verdict, why=on + claim.why)
+    return dataclasses.replace(
+        claim,
+        value=None if undefined else claim.value,
+        verdict=verdict,
+        why=on + claim.why,
+        by_construction=claim.by_construction and verdict != UNDECIDED,
+    )
 
 
 def write_claims(config: Config) -> list[Path]:
@@ -105,7 +116,7 @@ def basis(evidence: Evidence) -> str:
 
 
 def _built(claims: list[Claim]) -> str:
-    ids = [c.id for c in claims if c.by_construction and c.verdict != UNDECIDED]
+    ids = [c.id for c in claims if c.by_construction]
     return f" (by construction of the preset: {', '.join(ids)})" if ids else ""
 
 
@@ -114,8 +125,7 @@ def _where(claim: Claim) -> str:
 
 
 def _verdict(claim: Claim) -> str:
-    decided = claim.by_construction and claim.verdict != UNDECIDED
-    return f"{claim.verdict}, by construction" if decided else claim.verdict
+    return f"{claim.verdict}, by construction" if claim.by_construction else claim.verdict
 
 
 def _number(claim: Claim) -> str:

@@ -139,11 +139,7 @@ class Evidence:
 
         Its unit is the seed: the interval over problems of one run says nothing about the next run.
         """
-        rows = self.cells
-        runs = [
-            rows[(rows[CELL] == [c.workflow, c.policy, c.scale, c.task]).all(axis=1)].seed.nunique()
-            for c in cells
-        ]
+        runs = [self.cells[is_cell(self.cells, cell)].seed.nunique() for cell in cells]
         if min(runs, default=0) >= FEWEST_UNITS:
             return verdict, ""
         alone = {SUPPORTED: "speaks for the statement", CONTRADICTED: "speaks against it"}
@@ -158,9 +154,7 @@ class Evidence:
     ) -> Interval:
         """One value of one cell (mean over seeds, ends as in `per_cell`); empty if not measured."""
         found = self.rows(metric, checkpoint, split, role=role)
-        found = found[
-            (found[CELL] == [cell.workflow, cell.policy, cell.scale, cell.task]).all(axis=1)
-        ]
+        found = found[is_cell(found, cell)]
         if found.empty:
             return Interval(None, None, None, 0)
         over_seeds = spread_of(found["value"].to_numpy())
@@ -198,6 +192,11 @@ def at_checkpoint(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """Rows of the checkpoint called `name`, also where one step is several; all of them without one."""
     inside = [not name or name in names.split("+") for names in rows["checkpoint"]]
     return rows[np.array(inside, dtype=bool)]
+
+
+def is_cell(rows: pd.DataFrame, cell: Cell) -> pd.Series:
+    """Which of `rows` are of `cell`, seeds and all."""
+    return (rows[CELL] == [cell.workflow, cell.policy, cell.scale, cell.task]).all(axis=1)
 
 
 def no_data(claim_id: str, finding: int, statement: str, what: str) -> Claim:

@@ -19,6 +19,7 @@ from rolewise.analysis.evidence import (
     Verdict,
     at_checkpoint,
     ends_of,
+    is_cell,
     judge_ends,
     judge_means,
     judge_reach,
@@ -121,7 +122,7 @@ def _drift(evidence: Evidence, claim_id: str, name: str, role: str) -> Claim:
     return Claim(
         claim_id, 7, statement,
         f"growth of the {role}'s training perplexity, last over first quarter of training",
-        *(end and float(np.exp(end)) for end in (perplexity.value, perplexity.lo, perplexity.hi)),
+        *(None if end is None else float(np.exp(end)) for end in (perplexity.value, perplexity.lo, perplexity.hi)),
         perplexity.n, verdict,
         f"chi2 and perplexity: {_factors(chi2, perplexity)}; of the other roles: {partners}; drop after the"
         f" peak {100 * (drop.value or 0):.1f} points. A climb is at least x{CLIMB:g}, steady at most"
@@ -160,11 +161,7 @@ def growth_by_role(evidence: Evidence, cell: Cell) -> dict[str, tuple[np.ndarray
     Roles whose perplexity has none are left out; that of chi2 may be NaN.
     """
     cells = evidence.cells
-    mine = cells[
-        (cells[CELL] == [cell.workflow, cell.policy, cell.scale, cell.task]).all(axis=1)
-        & (cells.split == "train")
-        & (cells.role != "all")
-    ]
+    mine = cells[is_cell(cells, cell) & (cells.split == "train") & (cells.role != "all")]
     found = {}
     for role, rows in mine.groupby("role", sort=True):
         chi2, perplexity = (

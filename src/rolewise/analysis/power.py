@@ -15,23 +15,21 @@ ALPHA, POWER = 0.05, 0.8
 
 
 @functools.lru_cache
-def detectable_difference(
-    n: int, discordant: float = DISCORDANT, alpha: float = ALPHA, power: float = POWER
-) -> float | None:
-    """Smallest difference of two accuracies on `n` problems that exact McNemar finds with `power`.
+def detectable_difference(n: int) -> float | None:
+    """Smallest difference of two accuracies on `n` problems that exact McNemar finds with `POWER`.
 
-    `discordant` is the assumed share of problems that only one of the two solves; a larger
+    `DISCORDANT` is the assumed share of problems that only one of the two solves; a larger
     difference takes as many. Never below the smallest difference that the exact test can call one,
     six discordant pairs at 5 %. To a thousandth, rounded up; None if even a difference of 1 is missed.
     """
     low, high = 0, 1000
-    if mcnemar_power(n, 1.0, discordant, alpha) < power:
+    if mcnemar_power(n, 1.0, DISCORDANT, ALPHA) < POWER:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        found = mcnemar_power(n, middle / 1000, discordant, alpha) >= power
+        found = mcnemar_power(n, middle / 1000, DISCORDANT, ALPHA) >= POWER
         low, high = (low, middle) if found else (middle, high)
-    fewest = math.ceil(1 - math.log2(alpha))
+    fewest = math.ceil(1 - math.log2(ALPHA))
     return max(high / 1000, fewest / n)
 
 
