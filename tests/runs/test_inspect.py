@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -86,6 +87,11 @@ def test_the_schema_is_json_with_every_section(folder):
     assert schema["$schema"].endswith("2020-12/schema")
     assert schema["additionalProperties"] is False
     assert {"grid", "training", "sandbox"} <= schema["properties"].keys()
+
+
+def test_the_shipped_configuration_satisfies_the_published_schema(folder):
+    schema = json.loads(rolewise(folder, "config-schema").stdout)
+    jsonschema.validate(yaml.safe_load(Path("config.yaml").read_text()), schema)
 
 
 def test_the_doctor_knows_this_machine(folder):

@@ -26,7 +26,9 @@ def _every_or_none(value: Any) -> Any:
     return ([{}] if value else []) if isinstance(value, bool) else value
 
 
-Selection = Annotated[list[Match], BeforeValidator(_every_or_none)]
+Selection = Annotated[
+    list[Match], BeforeValidator(_every_or_none, json_schema_input_type=bool | list[Match])
+]
 
 
 class Override(Section):
@@ -54,7 +56,8 @@ class Grid(Section):
     tasks: list[str] = Field(description="tasks, keys of `tasks`")
     single_agent: bool = Field(True, description="train the single-agent baseline (SA-RL)")
     main: Selection = Field(
-        [Match()],
+        True,
+        validate_default=True,
         description="main cells to train, beside the variants; true: all, false: none",
     )
     exclude: list[Match] = Field([], description="cells to leave out")
