@@ -144,10 +144,14 @@ def parse_cell(config: Config, name: str) -> Cell:
     known = {cell.name: cell for cell in trained_cells(config) + base_cells(config)}
     if name in known:
         return known[name]
-    raise RolewiseError(
-        f"unknown cell '{name}'; did you mean '{nearest(name, known, cutoff=0) or ''}'? "
-        "`rolewise grid` lists all cells"
-    )
+    raise unknown_cell(name, known)
+
+
+def unknown_cell(name: str, known: Iterable[str]) -> RolewiseError:
+    """The error of a cell that is none of `known`; it suggests the nearest one, however far."""
+    near = nearest(name, known, cutoff=0)
+    hint = f"did you mean '{near}'? " if near else ""
+    return RolewiseError(f"unknown cell '{name}'; {hint}`rolewise grid` lists all cells")
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -131,7 +131,7 @@ def test_an_evaluation_setting_evaluates_again_without_training(finished):
 def test_an_unknown_cell_is_named_with_the_nearest(fresh):
     done = fresh.snakemake("-n", "results/cells/Votng-IP-0.3M-Math/seed0/summary.json")
     assert done.returncode != 0
-    assert "unknown cell Votng-IP-0.3M-Math; did you mean Voting-IP-0.3M-Math?" in done.stdout
+    assert "unknown cell 'Votng-IP-0.3M-Math'; did you mean 'Voting-IP-0.3M-Math'?" in done.stdout
 
 
 def test_every_mistake_in_the_configuration_is_one_line(finished):

@@ -116,4 +116,4 @@ def _print_table(plans: list) -> None:
 
 def _hours(value: float) -> str:
     """Miniatures take minutes, a paper-scale study thousands of hours."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

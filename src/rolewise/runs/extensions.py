@@ -66,13 +66,11 @@ def _rehearse(config: Config, shapes: dict[str, Topology], problems: list[str]) 
     """Run an episode of every cell that has a part of one's own, once for all policies and scales."""
     own = config.extensions
     cells = trained_cells(config) + base_cells(config)
-    for name, task, variant in dict.fromkeys((c.workflow, c.task, c.variant) for c in cells):
+    kinds = {(c.workflow, c.task, c.variant): c for c in cells}
+    for (name, task, _), cell in kinds.items():
         if name in own.workflows and name not in shapes:
             continue
         if name in own.workflows or task in own.tasks:
-            cell = next(
-                c for c in cells if (c.workflow, c.task, c.variant) == (name, task, variant)
-            )
             where = f"extensions.workflows.{name}" if name in shapes else f"extensions.tasks.{task}"
             with _noting(problems, where):
                 shape = shapes.get(name) or topology(config, name)

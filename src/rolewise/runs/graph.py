@@ -29,10 +29,10 @@ from rolewise.grid import (
     Cell,
     base_of,
     matches,
-    nearest,
     seeds_of,
     trained_cells,
     transfers,
+    unknown_cell,
 )
 from rolewise.records import write_text
 from rolewise.runs.layout import Layout
@@ -138,9 +138,7 @@ class Graph:
     def cell(self, name: str) -> Cell:
         """The cell called `name`; an unknown name is an error that suggests the nearest one."""
         if name not in self._cells:
-            near = nearest(name, self._cells, cutoff=0)
-            hint = f"did you mean {near}? " if near else ""
-            raise RolewiseError(f"unknown cell {name}; {hint}`rolewise grid` lists all cells")
+            raise unknown_cell(name, self._cells)
         return self._cells[name]
 
     def paths(self, runs: list[Run], *names: str) -> list[str]:
