@@ -309,7 +309,7 @@ def test_state_is_selected_by_cell_and_seed(study):
     assert item.path.name == f"train-{name}"
     assert clean.state_of(study, ["Voting-SP-0.1M-Math"], []) == []
     assert clean.state_of(study, [], [1]) == []
-    with pytest.raises(RolewiseError, match=r"did you mean Voting-IP-0\.1M-Math"):
+    with pytest.raises(RolewiseError, match=r"did you mean 'Voting-IP-0\.1M-Math"):
         clean.state_of(study, ["Votin-IP-0.1M-Math"], [])
 
 
