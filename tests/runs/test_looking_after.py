@@ -296,10 +296,6 @@ def test_the_configuration_of_a_running_snakemake_is_no_leftover(study):
     run.kill()
     run.communicate()
     assert [item.path for item in clean.leftovers(study)] == [settled]
-    lock = Path(".snakemake/locks/0.input.lock")
-    lock.parent.mkdir()
-    lock.write_text("")
-    assert clean.leftovers(study) == []
 
 
 def test_state_is_selected_by_cell_and_seed(study):

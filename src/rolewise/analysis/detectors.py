@@ -28,8 +28,7 @@ def cliff(
     Both are the same problems' accuracies, at the checkpoint chosen on the other half and at the last.
     """
     fall = paired_interval(peak_P, terminal_P, resamples)
-    large = fall.value is not None and fall.value >= drop - 1e-12
-    return Cliff(fall, bool(large and fall.excludes_zero and fall.value > 0))
+    return Cliff(fall, fall.reaches(drop))
 
 
 @dataclass(frozen=True)
@@ -90,4 +89,4 @@ def captured(score: Interval, threshold: float = CAPTURE_SCORE) -> bool:
 
     0 = unmoved, 1 = arrived; the interval must exclude 0.
     """
-    return score.value is not None and score.value >= threshold - 1e-12 and score.excludes_zero
+    return score.reaches(threshold)

@@ -224,7 +224,7 @@ def judge_reach(found: Interval, threshold: float) -> Verdict:
     """supported: at least `threshold` and the interval excludes 0; contradicted: all of it lies below."""
     if found.value is None or found.hi is None:
         return UNDECIDED
-    if found.value >= threshold - 1e-12 and found.excludes_zero:
+    if found.reaches(threshold):
         return SUPPORTED
     return CONTRADICTED if found.hi < threshold else UNDECIDED
 

@@ -36,6 +36,12 @@ class Interval:
         """Whether there is an interval and 0 lies outside it."""
         return self.lo is not None and self.hi is not None and (self.lo > 0 or self.hi < 0)
 
+    def reaches(self, threshold: float) -> bool:
+        """Whether the value is positive and at least `threshold`, and the interval excludes 0."""
+        # Rounding must not keep a value from a threshold that it equals.
+        large = self.value is not None and self.value > 0 and self.value >= threshold - 1e-12
+        return large and self.excludes_zero
+
 
 NOTHING = Interval(None, None, None, 0)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from rolewise.runs.audit import manifest_hash
 from rolewise.runs.graph import RESOLVED, Graph
 from rolewise.runs.state import StateDir
 
-LOCKS = Path(".snakemake/locks")
 DRAWN = ["step", "problem", "sample", "correct", "reward", "tokens"]
 
 
@@ -40,12 +40,10 @@ def leftovers(config: Config) -> list[Removable]:
         for path in _superseded(graph, *run)
     ]
     present = f"{digest(config.model_dump(mode='json'))}.yaml"
-    # A lock without a process, of a killed run, keeps a few kB: `snakemake --unlock` ends that.
-    running = any(LOCKS.glob("*.lock"))
     return found + [
         _removable(path, "configuration of an earlier run")
         for path in sorted(RESOLVED.glob("*.yaml"))
-        if path.name != present and not running and not _held(path)
+        if path.name != present and not _held(path)
     ]
 
 
@@ -88,27 +86,27 @@ def remove(items: list[Removable]) -> None:
         if item.path.is_dir():
             shutil.rmtree(item.path)
         else:
-            _unlink_unheld(item.path)
+            # Under the lock: a run that starts now waits for it and then makes the file anew.
+            with _lock(item.path) as free:
+                if free:
+                    item.path.unlink()
+
+
+@contextlib.contextmanager
+def _lock(file: Path) -> Iterator[bool]:
+    """Hold the lock of a settled configuration; False if a Snakemake that runs has it (`graph.hold`)."""
+    with open(file, "rb+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = True
+        except BlockingIOError:
+            free = False
+        yield free
 
 
 def _held(file: Path) -> bool:
-    """Whether a Snakemake that runs has taken `file` for its jobs (`graph.hold`)."""
-    with open(file, "rb+") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-def _unlink_unheld(file: Path) -> None:
-    # Under the lock: a run that starts now waits for it and then makes the file anew.
-    with open(file, "rb+") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        file.unlink()
+    with _lock(file) as free:
+        return not free
 
 
 def _superseded(graph: Graph, cell: Cell, seed: int) -> list[Path]:
