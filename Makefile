@@ -13,6 +13,8 @@ SNAKEMAKE_ARGS ?=
 
 BIN := $(VENV)/bin
 comma := ,
+# Modules that are not compiled at installation: tests, and architectures that no preset has.
+UNUSED := /(tests?|torch/testing|transformers/models/(?!auto|qwen|llama)[^/]+)/
 INSTALLED := $(VENV)/.installed-$(subst $(comma),-,$(EXTRAS))
 
 # A study with settings of its own has another folder than results/.
@@ -37,8 +39,8 @@ $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(PIP_ARGS) \
 	  -e '.$(EXTRAS:%=[%])'
-	@# pip compiles on one core, and tests too; some packages carry templates that are no Python.
-	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
+	@# pip compiles on one core, and what nobody imports too; some packages carry templates that are no Python.
+	@$(BIN)/python -m compileall -qq -j 0 -x '$(UNUSED)' src $(VENV)/lib || true
 	@touch $@
 
 install-vllm: $(VENV)/.installed-vllm  ## Add the vLLM sampler (CPU build, about 3.5 GB)

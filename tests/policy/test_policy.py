@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
 from rolewise.errors import DataError
+from rolewise.policy import scoring
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.backbone import GROUPS, Backbone
 from rolewise.policy.lora import AdapterLinear, Targets
@@ -100,10 +101,16 @@ def test_one_row_at_a_time_equals_all_rows_together():
     assert torch.allclose(together, apart, rtol=1e-4, atol=1e-5 * together.abs().max())
 
 
-def test_chunked_output_layer_and_recomputation_change_nothing():
+def test_chunked_output_layer_and_recomputation_change_nothing(monkeypatch):
     model, own = backbone(), adapter()
     gradients, logprobs = [], []
-    for options in ({}, {"chunk": 5}, {"recompute": True}):
+    whole = scoring.LOGITS
+    for at_once, options in (
+        (whole, {}),
+        (5 * model.shape.vocab, {}),
+        (whole, {"recompute": True}),
+    ):
+        monkeypatch.setattr(scoring, "LOGITS", at_once)
         linear = AdapterLinear(model, own)
         linear.targets = Targets.whole(torch.zeros_like(own.theta))
         scores = score(model, linear, Packing(ROWS, model.device), 0.7, **options)

@@ -13,9 +13,9 @@ from rolewise.grid import SINGLE, Cell
 from rolewise.planning.assumptions import GIB, Assumptions, Device
 from rolewise.planning.sizes import Size
 from rolewise.policy.routing import adapters_of
+from rolewise.policy.scoring import LOGITS
 from rolewise.training.update import BLOCKS
 
-LOGITS_CHUNK = 4096
 ROLES = {
     SINGLE: ("generator",),
     "Voting": ("generator", "aggregator"),
@@ -199,7 +199,7 @@ def _memory(config: Config, cell: Cell, size: Size, calls: list[CallPlan]) -> di
     # Attention of the longest call: which of its prompt and completion each completion token sees.
     activations += config.caps[cell.task].response * _longest(config, cell) * (1 + width)
     # bf16 logits, their fp32 copy, its probabilities and their gradient.
-    logits = min(rows, LOGITS_CHUNK) * shape.vocab * (3 * 4 + width)
+    logits = min(rows * shape.vocab, LOGITS) * (3 * 4 + width)
     weights = size.parameters * width
     return {
         "weights": weights,

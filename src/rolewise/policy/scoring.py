@@ -23,6 +23,10 @@ from rolewise.policy.lora import Segment
 
 Ids = tuple[int, ...]
 
+# Logits that exist at a time. Their fp32 copy, probabilities and gradient are as large again, which for
+# the vocabulary of Qwen3 would soon be more than the model.
+LOGITS = 2**27
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -102,12 +106,11 @@ def score(
     *,
     distribution: bool = False,
     recompute: bool = False,
-    chunk: int = 4096,
 ) -> Scores:
     """Log-probability at `temperature` of every completion token, `(T,)` in fp32.
 
     `distribution` adds entropy (nats) and top probability; `recompute` trades time for memory
-    (gradient checkpointing per layer). Logits exist for `chunk` tokens at a time.
+    (gradient checkpointing per layer). At most `LOGITS` logits exist at a time.
     """
 
     def wrap(function, *args):
@@ -118,6 +121,7 @@ def score(
         packing.ids_N, packing.positions_N, packing.attend, linear, keep_M=packing.keep_M, **options
     )
     hidden_TD = hidden_MD[packing.predict_kept_T]
+    chunk = max(1, LOGITS // backbone.shape.vocab)
     several = hidden_TD.shape[0] > chunk and torch.is_grad_enabled()
     parts = []
     for hidden, targets in zip(hidden_TD.split(chunk), packing.targets_T.split(chunk), strict=True):
