@@ -103,18 +103,28 @@ def test_one_row_at_a_time_equals_all_rows_together():
 
 def test_chunked_output_layer_and_recomputation_change_nothing(monkeypatch):
     model, own = backbone(), adapter()
-    gradients, logprobs = [], []
-    whole = scoring.LOGITS
-    for at_once, options in (
-        (whole, {}),
-        (5 * model.shape.vocab, {}),
-        (whole, {"recompute": True}),
+    gradients, logprobs, at_once = [], [], []
+    output_layer = model.logits
+
+    def logits(hidden):
+        at_once.append(len(hidden))
+        return output_layer(hidden)
+
+    monkeypatch.setattr(model, "logits", logits)
+    whole, tokens = scoring.LOGITS, sum(len(completion) for _, completion in ROWS)
+    for bound, largest, options in (
+        (whole, tokens, {}),
+        (5 * model.shape.vocab, 5, {}),
+        (1, 1, {}),
+        (whole, tokens, {"recompute": True}),
     ):
-        monkeypatch.setattr(scoring, "LOGITS", at_once)
+        monkeypatch.setattr(scoring, "LOGITS", bound)
+        at_once.clear()
         linear = AdapterLinear(model, own)
         linear.targets = Targets.whole(torch.zeros_like(own.theta))
         scores = score(model, linear, Packing(ROWS, model.device), 0.7, **options)
         scores.logprobs_T.sum().backward()
+        assert max(at_once) == largest
         gradients.append(linear.targets.flats_PS[0])
         logprobs.append(scores.logprobs_T.detach())
     for gradient, values in zip(gradients[1:], logprobs[1:], strict=True):
