@@ -15,7 +15,7 @@ from rolewise.tasks.math_split import (
     split_union,
     words_of,
 )
-from rolewise.tasks.math_values import is_huge, parse_value
+from rolewise.tasks.math_values import UNSOLVED, is_huge, parse_value
 
 _BUILDER = re.compile(r"\\\{(?P<head>[^|:]*?)\s*(?:\||:|\\mid(?![A-Za-z]))\s*(?P<condition>.*)\\\}")
 _MEMBER = re.compile(r"(?P<name>\\?[A-Za-z]+)\s*\\in(?![A-Za-z])\s*(?P<set>.*)")
@@ -27,7 +27,6 @@ _NOTHING = re.compile(r"\\emptyset|\\\{\s*\\\}")
 _MARK = re.compile(
     r"\\(?:cup|cap|setminus|emptyset|infty|le|ge|ne|in|mathbb)(?![A-Za-z])|[<>]|^\[|\]$"
 )
-_SOLVING = (NotImplementedError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def read_region(text: str) -> Region | None:
     """The set that `text` describes, None if it describes none or cannot be solved."""
     try:
         return _read(text.strip())
-    except _SOLVING:
+    except UNSOLVED:
         return None
 
 

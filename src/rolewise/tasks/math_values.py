@@ -19,7 +19,8 @@ from rolewise.tasks.math_parser import parse_tex
 DIGITS = 60
 MOST_DIGITS = 3_000
 MOST_BITS = 4_000_000
-_FAILURES = (TypeError, ValueError, ArithmeticError, AttributeError, NotImplementedError, KeyError)
+# What sympy raises of a formula that it cannot compute; the last says that it has no method for one.
+UNSOLVED = (TypeError, ValueError, ArithmeticError, AttributeError, KeyError, NotImplementedError)
 # Fixed sample points without special relations, the same in every run.
 _POSITIVE = [sp.Rational(p, 10**4) for p in (23417, 5093, 71861, 9241)]
 _SIGNED = [sp.Rational(p, 10**4) for p in (-13879, -42643, -6607, 31277)]
@@ -191,7 +192,7 @@ def _done(expression: sp.Expr) -> sp.Expr | None:
     try:
         done = expression.doit()
         return done if isinstance(done, sp.Expr) else None
-    except _FAILURES:
+    except UNSOLVED:
         return None
 
 
@@ -240,7 +241,7 @@ def _number(expression: sp.Expr, point: dict) -> sp.Expr | None:
     """The real value to `DIGITS` digits, None if it is not real or cannot be evaluated."""
     try:
         value = expression.evalf(DIGITS, subs=point)
-    except _FAILURES:
+    except UNSOLVED:
         return None
     if not value.is_number:
         return None
@@ -267,7 +268,7 @@ def _same_number(a: sp.Expr, t: sp.Expr, point: dict) -> bool:
         value = difference.evalf(digits, subs=point, maxn=max(100, digits))
         limit = max(map(abs, terms)) * sp.Float(10, 15) ** -(DIGITS - 20 + size)
         return all(bool(abs(part) <= limit) for part in value.as_real_imag())
-    except _FAILURES:
+    except UNSOLVED:
         return False
 
 
