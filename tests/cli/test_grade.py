@@ -162,8 +162,12 @@ def test_strategies_are_parsed():
 
 @pytest.mark.parametrize(
     "command",
-    ["grade math", "grade code", "parse verdict", "parse selection", "parse strategies"],
+    [
+        *["grade", "grade math", "grade code"],
+        *["parse", "parse verdict", "parse selection", "parse strategies", "reference"],
+    ],
 )
 def test_every_command_shows_an_example(command):
     help_text = RUN.invoke(app, [*command.split(), "--help"]).stdout
-    assert f"rolewise {command}" in " ".join(help_text.split())
+    _, _, example = " ".join(help_text.split()).partition("Example: ")
+    assert f"rolewise {command} " in example

@@ -51,6 +51,14 @@ def test_a_pipe_gets_whole_lines(folder):
     assert "22 waiting" in rolewise(folder, "status").stdout
 
 
+def test_the_state_of_a_study_without_results_says_how_to_run_it(folder):
+    assert not (folder / "results").exists()
+    told = " ".join(rolewise(folder, "status").stdout.split())
+    assert "results: 22 waiting; no such results folder yet, `snakemake --cores all` runs" in told
+    (folder / "results").mkdir()
+    assert "no such results folder" not in rolewise(folder, "status").stdout
+
+
 def test_a_clean_study_passes_the_audit(folder):
     done = rolewise(folder, "audit")
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,8 @@ from rolewise.errors import DataError
 
 Row = dict[str, Any]
 PANEL = "Grade and parse outputs"
+GRADE = "Grade outputs as training does.\n\nExample: `rolewise grade math outputs.jsonl`"
+PARSE = "Parse what roles say, as the workflows do.\n\nExample: `rolewise parse verdict critiques.jsonl`"
 BATCH = 256
 REWARD, SANDBOX = Reward(), Sandbox()
 
@@ -27,10 +29,10 @@ Penalty = Annotated[float, typer.Option(max=0, help="Math: reward of an output w
 
 def register(app: typer.Typer) -> None:
     """Add the subcommands of this module to `app`."""
-    grade = typer.Typer(no_args_is_help=True, help="Grade outputs as training does.")
+    grade = typer.Typer(no_args_is_help=True, help=GRADE)
     grade.command("math")(grade_math)
     grade.command("code")(grade_code)
-    parse = typer.Typer(no_args_is_help=True, help="Parse what roles say, as the workflows do.")
+    parse = typer.Typer(no_args_is_help=True, help=PARSE)
     parse.command("verdict")(parse_verdict)
     parse.command("selection")(parse_selection)
     parse.command("strategies")(parse_strategies)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rolewise.config import Config
 
 PANEL = "Look after a study"
+REFERENCE = "Pack or unpack the shipped reference results.\n\nExample: `rolewise reference unpack`"
 COLOURS = {
     "done": "green", "evaluated": "green", "trained": "green", "ok": "green",
     "training": "cyan", "evaluating": "cyan", "stopped": "yellow", "note": "yellow",
@@ -30,7 +31,7 @@ def register(app: typer.Typer) -> None:
     for command in (grid, status, audit, doctor, clean):
         app.command(rich_help_panel=PANEL)(command)
     app.command("config-schema", rich_help_panel=PANEL)(config_schema)
-    group = typer.Typer(no_args_is_help=True, help="Pack or unpack the shipped reference results.")
+    group = typer.Typer(no_args_is_help=True, help=REFERENCE)
     group.command()(pack)
     group.command()(unpack)
     app.add_typer(group, name="reference", rich_help_panel=PANEL)
@@ -89,20 +90,20 @@ def status(
     """
     config = read_config(configfile)
     if not watch:
-        _print(_status_table(config))
+        _print(_status_table(config, configfile or []))
         return
     from rich.live import Live
 
     try:
-        with Live(_status_table(config), auto_refresh=False) as live:
+        with Live(_status_table(config, configfile or []), auto_refresh=False) as live:
             while True:
                 time.sleep(every)
-                live.update(_status_table(config), refresh=True)
+                live.update(_status_table(config, configfile or []), refresh=True)
     except KeyboardInterrupt:
         return
 
 
-def _status_table(config: Config) -> Table:
+def _status_table(config: Config, files: list[Path]) -> Table:
     from collections import Counter
 
     from rich.markup import escape
@@ -125,6 +126,9 @@ def _status_table(config: Config) -> Table:
         )
     counts = Counter(item.state for item in found)
     table.caption = f"{config.results_dir}: " + ", ".join(f"{n} {s}" for s, n in counts.items())
+    if not Path(config.results_dir).is_dir():
+        remedy = with_configfiles("`snakemake --cores all` runs the study into it", files)
+        table.caption += f"; no such results folder yet, {remedy}"
     return table
 
 
