@@ -220,3 +220,37 @@ def test_a_faulty_workflow_stops_the_run_and_is_named(run, complaint):
     sampler = ScriptedSampler(lambda prompt: "\\boxed{1}")
     with pytest.raises(TrainingError, match=f"workflow Faulty .*{complaint}"):
         run_episodes(rollout(faulty, LONG), sampler, [(problems(1)[0], 0)], (0, "train", 1))
+
+
+class CountingLetters(Letters):
+    def __init__(self):
+        self.rendered = []
+
+    def render(self, messages):
+        self.rendered.append(messages)
+        return super().render(messages)
+
+
+@pytest.mark.parametrize("container", [tuple, list])
+def test_a_conversation_that_many_calls_share_is_rendered_once(container):
+    def chat(problem, task, config):
+        system = Message("system", "Be brief.")
+        first = Call("solver", container([system, Message("user", problem.prompt)]))
+        [reply] = yield [first]
+        again = Call("solver", container([system, Message("user", f"Check {reply.text}")]), turn=1)
+        yield [again]
+        return Outcome(again.key)
+
+    letters = CountingLetters()
+    plain = rollout(Topology("Chat", chat, roles=("solver",), main_role="solver"), LONG)
+    shared = Rollout(plain.topology, plain.task, plain.config, letters, plain.adapter_of)
+    starts = [(p, k) for p in problems(2) for k in range(4)]
+    sampler = ScriptedSampler(lambda prompt: prompt[-1], batch=len(starts))
+    episodes = run_episodes(shared, sampler, starts, ("s",))
+    # Two problems, and one second conversation for each of their replies.
+    assert len(letters.rendered) == 4
+    prompts = [[call.prompt for call in episode.calls] for episode in episodes]
+    assert prompts == [
+        [f"system:Be brief.|user:{p.prompt}", f"system:Be brief.|user:Check {p.prompt[-1]}"]
+        for p, _ in starts
+    ]

@@ -64,7 +64,7 @@ def _split(
     split = qkv.view(-1, heads + 2 * kv, size)
     qk = split[:, : heads + kv]
     qk = qk.clone() if norm is None else _norm(qk, norm, eps)
-    cos, sin = rope
+    cos, sin = rope.unbind(0)
     turned = qk.roll(size // 2, -1)
     qk.mul_(cos).addcmul_(turned, sin)
     return qk[:, :heads], qk[:, heads:], split[:, heads + kv :]
@@ -95,7 +95,7 @@ class _SplitHeads(torch.autograd.Function):
     def backward(ctx, grad_q, grad_k, grad_v):
         heads, kv, size = ctx.sizes
         *normed, rope = ctx.saved_tensors
-        cos, sin = rope
+        cos, sin = rope.unbind(0)
         grad = grad_v.new_empty(len(grad_v), heads + 2 * kv, size)
         qk = torch.cat([grad_q, grad_k], dim=1)
         turned = (qk * sin).roll(size // 2, -1)

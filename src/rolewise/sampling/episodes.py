@@ -163,11 +163,15 @@ def run_episodes(
     def dispatch(ready: list[tuple[_Open, list[Call]]]) -> None:
         nonlocal counter
         flat = [(one, call) for one, calls in ready for call in calls]
-        texts = [rollout.tokenizer.render(call.messages) for _, call in flat]
+        # Episodes of a problem ask the same: each conversation is rendered and encoded once.
+        asked = [tuple(call.messages) for _, call in flat]
+        distinct = list(dict.fromkeys(asked))
+        texts = [rollout.tokenizer.render(messages) for messages in distinct]
+        encoded = rollout.tokenizer.encode_batch(texts)
+        read = dict(zip(distinct, zip(texts, encoded, strict=True), strict=True))
         batch = []
-        for (one, call), text, ids in zip(
-            flat, texts, rollout.tokenizer.encode_batch(texts), strict=True
-        ):
+        for (one, call), messages in zip(flat, asked, strict=True):
+            text, ids = read[messages]
             if one.episode.abnormal:
                 continue
             if len(ids) > rollout.prompt_cap:

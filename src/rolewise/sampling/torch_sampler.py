@@ -121,11 +121,11 @@ class _Batch:
         self._length[rows] = lengths
         self._generated[rows] = 0
         self._limit[rows] = torch.tensor([r.max_tokens for r in requests], device=self.device)
-        for row, request in enumerate(requests, self.running):
-            draws = np.random.Generator(np.random.Philox(key=request.seed)).random(
-                request.max_tokens, dtype=np.float32
-            )
-            self._uniform[row, : request.max_tokens] = torch.from_numpy(draws).to(self.device)
+        draws = np.zeros((room, self._new_tokens), np.float32)
+        for row, request in zip(draws, requests, strict=True):
+            generator = np.random.Generator(np.random.Philox(key=request.seed))
+            generator.random(out=row[: request.max_tokens], dtype=np.float32)
+        self._uniform[rows] = torch.from_numpy(draws).to(self.device)
         self._tickets += [ticket for ticket, _ in chosen]
         self.running += room
         self._draw(rows, self.backbone.logits(last_hidden)[owner])
@@ -143,7 +143,7 @@ class _Batch:
         bias.masked_fill_(hidden[:, None, None, :], float("-inf"))
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            keys, values = self._cache[layer]
+            keys, values = self._cache[layer].unbind(0)
             keys[rows, :, position] = k
             values[rows, :, position] = v
             heads, groups = q.shape[1], k.shape[1]
@@ -187,7 +187,7 @@ class _Batch:
         every = torch.arange(rows.start, rows.stop, device=self.device)
         cumulative = p.cumsum(-1)
         threshold = self._uniform[every, at][:, None] * cumulative[:, -1:]
-        ids = (cumulative <= threshold).sum(-1).clamp_(max=p.shape[1] - 1)
+        ids = torch.searchsorted(cumulative, threshold, right=True)[:, 0].clamp_(max=p.shape[1] - 1)
         recorded = log_p if self.processed else logits.log_softmax(-1)
         self._ids[every, at] = ids
         self._stats[0, every, at] = recorded.gather(1, ids[:, None])[:, 0]

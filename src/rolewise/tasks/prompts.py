@@ -30,6 +30,8 @@ class Prompts:
             trim_blocks=True,
             lstrip_blocks=True,
             autoescape=False,
+            # Looking for a newer file at every call costs as much as filling the template in.
+            auto_reload=False,
         )
 
     def render(self, template: str, **variables: Any) -> str:
