@@ -15,7 +15,8 @@ r"""When two math answers are equivalent. The rules, in the order in which they 
 - words: letter case, blanks and articles do not count; number words are numbers, `undefined` is
   the value of an expression without one;
 - formulas: equal values, exactly. No rounding: 0.333 is not 1/3. Unknowns are real. `F + C` is any
-  antiderivative with any name of the constant, and needs one.
+  antiderivative with any name of the constant, and needs one. A letter said to be any integer may
+  have any name, and the saying may be missing.
 
 What cannot be read equals nothing. Runs in a worker: sympy may take for ever.
 """
@@ -29,6 +30,7 @@ from itertools import accumulate
 import sympy as sp
 
 from rolewise.tasks.math_numbers import number_word, plain_number
+from rolewise.tasks.math_parameter import share_parameter
 from rolewise.tasks.math_regions import ALL_REALS, looks_like_region, read_region, same_region
 from rolewise.tasks.math_split import (
     expand_signs,
@@ -67,7 +69,7 @@ def equivalent(answer: str, truth: str) -> bool:
     answer, truth = tidy(answer), tidy(truth)
     if max(_depth(answer), _depth(truth)) > DEEPEST:
         return squeeze(answer) == squeeze(truth)
-    return _same(_plain_intervals(answer), _plain_intervals(truth))
+    return _same(*share_parameter(_plain_intervals(answer), _plain_intervals(truth)))
 
 
 def _plain_intervals(text: str) -> str:

@@ -84,6 +84,7 @@ _RULES = [
     (r"\*\*", "^"),
     (r"\^\s*(\w+)\s*\^\s*(\w+)", r"^{\1^{\2}}"),
     (r"(?<!\\)\binfinity\b", r"\\infty "),
+    (r"\\lg(?![A-Za-z])", r"\\log_{10}"),
     (r"(?<![\\A-Za-z])(sqrt|pi|sin|cos|tan|ln|log)(?![A-Za-z])", r"\\\1 "),
     (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
     (r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}", r"\\binom{\1}{\2}"),
@@ -119,7 +120,7 @@ def tidy(text: str) -> str:
     if not text.isascii():
         text = _from_unicode(text)
     text = " ".join(text.split())
-    if "\\" in text or not text.isalnum():
+    if not text.isdigit():
         for pattern, new in _COMPILED:
             text = pattern.sub(new, text)
         text = brace_arguments(_plain_fonts(text))
