@@ -49,6 +49,7 @@ _RULES = [
     (r"\\!|\\[hv]?phantom\s*\{[^{}]*\}", ""),
     (r"\{,\}", ","),
     (r"\\\$", r"\\text{ dollar }"),
+    (r"\\(pound|euro)s?(?![A-Za-z])", r"\\text{ \1 }"),
     (r"\$|\\\(|\\\)|(?<!\\)\\\[|\\\](?![A-Za-z])", ""),
     # Only now are blanks few, so that no later rule is quadratic in them.
     (r"(?:(?<!\\)\\[,;: ]|[~\s]|\\(?:q?quad|enspace)(?![A-Za-z])|\\[hv]space\s*\{[^{}]*\})+", " "),
