@@ -92,9 +92,11 @@ METRICS = {
     "perplexity": "training perplexity: mean over rows of exp(-mean log pi)",
     "top_prob": "mean probability of the most likely token",
     "distinct": "share of distinct tokens among emitted ones",
-    "chi2_mismatch": "mean over tokens of rho^2 - 1, sampler against trainer before the update",
+    "chi2_mismatch": "mean over tokens of rho^2 - 1, sampler against trainer before the update "
+    "(empty with raw log-probs, of another temperature)",
     "chi2_update": "mean over tokens of rho^2 - 1, after against before the update",
-    "kl_sampler": "KL(sampler || trainer) before the update, k3 estimate, nats per token",
+    "kl_sampler": "KL(sampler || trainer) before the update, k3 estimate, nats per token "
+    "(empty with raw log-probs)",
     "kl_base": "KL(role || base) on the probe rows, k3 estimate (null between probes)",
     "ratio_update_max": "largest pi_after / pi_before over the step's tokens",
     "ratio_update_q999": "99.9 % quantile of the same",

@@ -6,11 +6,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+from rolewise.errors import ConfigError
 from rolewise.sampling.episodes import Episode
 from rolewise.tasks.grade import Grade
 from rolewise.tasks.problem import Problem
 from rolewise.training.advantages import Groups
 from rolewise.training.metrics import _drift_metrics, log_probs_before, step_metrics
+from tests.configs import config
 from tests.training.helpers import gradient_of, make_policy, make_rows
 from tests.training.test_update import relative, run
 
@@ -73,6 +75,16 @@ def test_the_perplexity_of_raw_logprobs_is_that_at_the_sampling_temperature(poli
     )
     expected = np.mean([np.exp(-np.mean(values)) for values in report.before])
     assert table[0]["perplexity"] == pytest.approx(expected)
+    # Log-probabilities of two temperatures say nothing about a mismatch.
+    assert np.isnan([table[0]["chi2_mismatch"], table[0]["kl_sampler"]]).all()
+
+
+@pytest.mark.parametrize("mode", ["truncate", "mask"])
+def test_a_correction_needs_logprobs_at_the_sampling_temperature(mode):
+    settings = {"training.loss.importance": mode, "sampling.logprobs": "raw"}
+    with pytest.raises(ConfigError, match=r"importance.*one temperature.*processed"):
+        config(settings=settings)
+    assert config(settings=settings | {"sampling.temperature": 1.0}).sampling.at_temperature
 
 
 def test_truncation_without_a_cap_gives_the_gradient_that_undoes_the_mismatch(policy, rows):

@@ -44,6 +44,11 @@ class Sampling(Section):
     max_rows: Count = Field(512, description="rows decoded together by the torch sampler")
     vllm: dict[str, Any] = Field({}, description="extra vLLM engine arguments")
 
+    @property
+    def at_temperature(self) -> bool:
+        """Whether the sampler's log-probabilities are those of the distribution it drew from."""
+        return self.logprobs == "processed" or self.temperature == 1
+
 
 class Caps(Section):
     """Token caps of one call; `prompt` may differ by workflow (key `default` for the others)."""
@@ -360,6 +365,11 @@ class Config(Section):
             problems.append(
                 "sampling.top_p, sampling.top_k: training needs 1.0 and 0; a truncated "
                 "distribution makes the logged log-probs wrong"
+            )
+        if not self.sampling.at_temperature and self.training.loss.importance != "off":
+            problems.append(
+                "training.loss.importance: compares sampler and trainer at one temperature; "
+                "set sampling.logprobs: processed, or importance: 'off'"
             )
         if problems:
             raise ValueError("\n".join(problems))

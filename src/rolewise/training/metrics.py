@@ -98,7 +98,7 @@ def _drift_metrics(
 ) -> dict:
     entry = {}
     known = [i for i in index if report.before[i] is not None]
-    if known:
+    if known and report.comparable:
         trainer = _tensor([report.before[i] for i in known])
         sampler = _tensor([rows[i].old_logprobs_T for i in known])
         entry["chi2_mismatch"] = float(chi2(trainer, sampler).mean())

@@ -67,6 +67,7 @@ class UpdateReport:
     """Everything an update leaves behind; arrays are per row of the input.
 
     `before` and `after` the update, log-probabilities of the row's tokens where they were measured.
+    `comparable`: whether the sampler's are at the same temperature.
     """
 
     roles: dict[str, RoleUpdate]
@@ -74,6 +75,7 @@ class UpdateReport:
     gradients: list[dict]
     before: list[np.ndarray | None]
     after: list[np.ndarray] | None
+    comparable: bool
     skipped_steps: int = 0
 
 
@@ -104,7 +106,7 @@ class Updater:
         }
         # Raw log-probs are of another temperature, and a correction tells sampler and trainer apart.
         self.recomputed = (
-            config.sampling.logprobs == "raw" or config.training.loss.importance != "off"
+            not config.sampling.at_temperature or config.training.loss.importance != "off"
         )
         # Another sampler than the trainer itself is measured against it.
         self.rescore = self.recomputed or config.sampling.backend != "torch"
@@ -122,7 +124,8 @@ class Updater:
         for i, row in enumerate(rows):
             row.index = i
         roles: dict[str, RoleUpdate] = defaultdict(RoleUpdate)
-        report = UpdateReport(roles, {}, [], [None] * len(rows), None)
+        comparable = self.config.sampling.at_temperature
+        report = UpdateReport(roles, {}, [], [None] * len(rows), None, comparable)
         if self.rescore:
             report.before = []
             for row, values in zip(rows, self.scorer.distributions(rows), strict=True):
