@@ -1,5 +1,9 @@
 """What leaves the project loads elsewhere: PEFT folders, merged models, trajectories."""
 
+import json
+import shutil
+from pathlib import Path
+
 import pytest
 import torch
 from datasets import load_dataset
@@ -10,7 +14,7 @@ from typer.testing import CliRunner
 from rolewise.analysis.export import export
 from rolewise.analysis.summarise import summarise
 from rolewise.cli import app
-from rolewise.errors import RolewiseError
+from rolewise.errors import DataError, RolewiseError
 from rolewise.evaluation.evaluate import evaluate
 from rolewise.grid import parse_cell
 from rolewise.policy.backbone import Backbone
@@ -84,6 +88,76 @@ def test_a_failed_export_leaves_nothing(finished, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         export(config, cell, 0, "best", tmp_path / "out", True)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """The finished study in a folder that a test may damage."""
+    config, cell = finished
+    root = shutil.copytree(config.results_dir, tmp_path / "study")
+    places = layout(config := config.model_copy(update={"results_dir": str(root)}))
+    file = places.cell(cell, 0) / "manifest.json"
+    content = json.loads(file.read_text())
+    checkpoints = content["checkpoints"].items()
+    old = str(Path(finished[0].results_dir))
+    moved = {step: folder.replace(old, str(root)) for step, folder in checkpoints}
+    file.write_text(json.dumps(content | {"checkpoints": moved}))
+    return config, cell, Path(moved["2"]) / "adapters/generator", places.model(cell.scale)
+
+
+def truncate(file):
+    file.write_bytes(file.read_bytes()[:100])
+
+
+@pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda adapter, model: truncate(adapter / "adapter_model.safetensors"),
+        lambda adapter, model: (adapter / "adapter_model.safetensors").unlink(),
+        lambda adapter, model: (adapter / "adapter_config.json").write_text("{}"),
+        lambda adapter, model: shutil.rmtree(adapter),
+    ],
+)
+def test_a_damaged_checkpoint_is_not_exported(copied, tmp_path, spoil, merge):
+    config, cell, adapter, model = copied
+    spoil(adapter, model)
+    with pytest.raises(DataError, match="damaged"):
+        export(config, cell, 0, "2", tmp_path / "out", merge)
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_base_model_is_not_exported_with(copied, tmp_path):
+    config, cell, _, model = copied
+    content = json.loads((model / "manifest.json").read_text())
+    content["files"]["model.safetensors"] = "0" * 64
+    (model / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"not the model that .* was trained on"):
+        export(config, cell, 0, "2", tmp_path / "out", False)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_changed_files_of_the_base_model_are_not_merged(copied, tmp_path, name):
+    config, cell, _, model = copied
+    truncate(model / name)
+    with pytest.raises(DataError, match=f"{name}: changed"):
+        export(config, cell, 0, "2", tmp_path / "out", True)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", '{"checkpoints": 3}'])
+def test_a_training_manifest_without_checkpoints_is_named(copied, tmp_path, content):
+    config, cell, *_ = copied
+    (layout(config).cell(cell, 0) / "manifest.json").write_text(content)
+    with pytest.raises(DataError, match=r"manifest\.json: says nothing about its checkpoints"):
+        export(config, cell, 0, "2", tmp_path / "out", False)
+
+
+def test_the_target_has_to_be_a_folder(finished, tmp_path):
+    config, cell = finished
+    (tmp_path / "out").write_text("")
+    with pytest.raises(RolewiseError, match="is a file"):
+        export(config, cell, 0, "2", tmp_path / "out", False)
 
 
 def test_the_command_names_what_it_wrote(finished, tmp_path, monkeypatch):

@@ -262,3 +262,21 @@ def test_parts_of_one_pass_have_the_gradients_of_passes_of_their_own():
         linear.targets = Targets.whole(alone)
         score(model, linear, Packing(own_rows, model.device), 0.7).logprobs_T.sum().backward()
         assert torch.allclose(sums[label], alone, atol=1e-5 * alone.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("adapter_config.json", b"{}"),
+        ("adapter_config.json", b"[]"),
+        ("adapter_config.json", b'{"r": "many", "lora_alpha": 1}'),
+        ("adapter_config.json", b"{"),
+        ("adapter_model.safetensors", b""),
+        ("adapter_model.safetensors", b"\x10" * 100),
+    ],
+)
+def test_a_damaged_adapter_is_named(tmp_path, name, content):
+    Adapter.fresh(SHAPE, 4, 8.0, 0).save(tmp_path, "base")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match="the adapter is damaged"):
+        Adapter.load(tmp_path, SHAPE)

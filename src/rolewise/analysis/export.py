@@ -11,13 +11,15 @@ from pathlib import Path
 import torch
 
 from rolewise.analysis.outcomes import choose_checkpoints, outcomes
-from rolewise.analysis.sources import read_json, read_table
+from rolewise.analysis.sources import DAMAGED, read_json, read_table
 from rolewise.config import Config
 from rolewise.errors import DataError, RolewiseError
 from rolewise.grid import Cell
 from rolewise.policy.adapters import Adapter
 from rolewise.policy.backbone import GROUPS, Shape
 from rolewise.runs.layout import layout
+from rolewise.runs.provenance import content_hash, require_unchanged, vouched_files
+from rolewise.runs.state import damage
 
 CHECKPOINTS = ("early", "best", "terminal")
 WEIGHTS = (".safetensors", ".index.json")
@@ -29,10 +31,21 @@ def export(
     """Write `target/<adapter>/` for every adapter of a checkpoint; gives the folders back.
 
     `checkpoint` is early, best, terminal or a step. With `merge` each folder is a whole model in Hugging
-    Face format, otherwise a PEFT adapter that names its base model. A folder that exists is refused.
+    Face format, otherwise a PEFT adapter that names its base model. A folder that exists is refused, and so
+    are a damaged checkpoint and a base model that is not the one it was trained on.
     """
+    if target.exists() and not target.is_dir():
+        raise RolewiseError(f"{target}: is a file; name a folder with --to")
     source = checkpoint_folder(config, cell, seed, checkpoint)
     model = layout(config).model(cell.scale).resolve()
+    manifest = model / "manifest.json"
+    if content_hash(manifest) != _recorded(config, cell, seed, "inputs").get("model"):
+        raise DataError(
+            f"{model}: not the model that {cell} was trained on; make that one again, or train anew"
+        )
+    if merge:
+        for name in vouched_files(manifest):
+            require_unchanged(model / name)
     written = []
     for folder in sorted(path for path in (source / "adapters").iterdir() if path.is_dir()):
         place = target / folder.name
@@ -51,7 +64,7 @@ def checkpoint_folder(config: Config, cell: Cell, seed: int, checkpoint: str) ->
     places = layout(config)
     if not cell.trained:
         raise RolewiseError(f"{cell}: is not trained, so there is no adapter to export")
-    known = read_json(places.cell(cell, seed) / "manifest.json")["checkpoints"]
+    known = _recorded(config, cell, seed, "checkpoints")
     if checkpoint in CHECKPOINTS:
         table = read_table(places.cell(cell, seed) / "evaluations.parquet")
         step = str(choose_checkpoints(outcomes(table))[checkpoint])
@@ -65,7 +78,19 @@ def checkpoint_folder(config: Config, cell: Cell, seed: int, checkpoint: str) ->
     folder = Path(known[step])
     if not (folder / "adapters").is_dir():
         raise DataError(f"{folder}: the checkpoint is gone; train {cell} again or choose another")
+    found = damage(folder)
+    if found:
+        raise DataError(f"{folder}: damaged ({found}); train {cell} again or choose another")
     return folder
+
+
+def _recorded(config: Config, cell: Cell, seed: int, key: str) -> dict:
+    """What the manifest of a training says under `key`."""
+    file = layout(config).cell(cell, seed) / "manifest.json"
+    content = read_json(file)
+    if not isinstance(content, dict) or not isinstance(content.get(key), dict):
+        raise DataError(f"{file}: says nothing about its {key}; {DAMAGED}")
+    return content[key]
 
 
 def merged_model(model: Path, adapter: Path, out: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
@@ -126,13 +127,15 @@ class Adapter:
         """The adapter saved in `folder`; DataError if it does not fit the model."""
         try:
             description = json.loads((folder / "adapter_config.json").read_text())
+            rank, alpha = int(description["r"]), float(description["lora_alpha"])
             tensors = load_file(folder / "adapter_model.safetensors")
         except OSError as error:
             raise DataError(f"{folder}: no adapter here ({error})") from error
-        rank = description["r"]
+        except (ValueError, KeyError, TypeError, SafetensorError) as error:
+            raise DataError(f"{folder}: the adapter is damaged ({error!r})") from error
         sites, size = sites_of(shape, rank)
         theta = torch.empty(size)
-        adapter = Adapter(shape, rank, description["lora_alpha"], theta)
+        adapter = Adapter(shape, rank, alpha, theta)
         for site in sites.values():
             a, bs = adapter.factors(theta, site)
             for member, part, b in zip(GROUPS[site.group], a.split(rank), bs, strict=True):

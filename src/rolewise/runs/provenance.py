@@ -45,24 +45,27 @@ def code_fingerprint(modules: tuple[str, ...] = TRAINING_MODULES) -> str:
 
 
 def content_hash(manifest: Path) -> str:
-    """Hash of what the manifest of a data or model folder vouches for (its `files`, name to SHA-256)."""
+    """Hash of what the manifest of a data or model folder vouches for."""
+    return digest(vouched_files(manifest))
+
+
+def vouched_files(manifest: Path) -> dict[str, str]:
+    """The files that the manifest of a data or model folder vouches for, name to SHA-256."""
     if not manifest.is_file():
         raise DataError(f"{manifest}: not there; `snakemake --cores 1 {manifest}` makes it")
     try:
-        files = json.loads(manifest.read_text())["files"]
+        return dict(json.loads(manifest.read_text())["files"])
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{manifest}: no readable `files` in it ({error}); delete it and run "
             f"`snakemake --cores 1 {manifest}`"
         ) from error
-    return digest(files)
 
 
 def require_unchanged(file: Path) -> None:
     """DataError unless `file` is what the manifest beside it vouches for."""
     manifest = file.with_name("manifest.json")
-    content_hash(manifest)
-    recorded = json.loads(manifest.read_text())["files"].get(file.name)
+    recorded = vouched_files(manifest).get(file.name)
     found = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
     if found != recorded:
         raise DataError(

@@ -152,10 +152,10 @@ class StateDir:
             if max_step is not None and step > max_step:
                 continue
             folder = self.checkpoint(step)
-            damage = _damage(folder)
-            if damage is None:
+            found = damage(folder)
+            if found is None:
                 return step, folder
-            log.warning("%s is damaged (%s); falling back to an earlier checkpoint", folder, damage)
+            log.warning("%s is damaged (%s); falling back to an earlier checkpoint", folder, found)
         return None
 
     def prune(self, keep: set[int]) -> None:
@@ -292,7 +292,8 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _damage(folder: Path) -> str | None:
+def damage(folder: Path) -> str | None:
+    """What differs from the recorded hashes of a checkpoint; None if it is intact."""
     try:
         recorded = json.loads((folder / FILES).read_text())
         for name, sha256 in recorded.items():
